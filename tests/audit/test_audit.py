@@ -91,12 +91,6 @@ def test_own_thresholds_keep_the_promise_in_each_group(moved):
     assert everyone["n_users"].unique().to_list() == whole["n"].unique().to_list()
 
 
-def test_the_same_seed_gives_the_same_audit(drifting):
-    first, again = (audit(drifting, n_users=60, seed=5, window=60) for _ in range(2))
-    for name, table in first.tables().items():
-        assert table.equals(again.tables()[name]), name
-
-
 def test_any_scorer_can_be_audited(drifting):
     made = []
 
@@ -166,34 +160,12 @@ def test_a_small_shop_hears_what_is_known_and_who_is_lacking():
     assert found.settings["n_lacking"] == 8
     assert found.known[0].startswith("12 users took 40 items, 300 interactions in all; profiles")
     said = " ".join(found.skipped)
-    assert "a profile of 25 items supports a confidence of 92.9 % at most" in said
-    given = "User-level miss rate, of items new to the user, can be given up to a confidence of"
-    assert f"{given} 91.7 %, as 12 users" in said
-    assert "a test needs 20, and 8 are lacking" in said
+    assert "User-level miss rate can be given up to a confidence of 91.7 %, as 12 users" in said
     # As it says: beyond that confidence the promise leaves nothing out, and below it does.
     model = sr.PopulationConformal("CM12").fit(few)
     user = few.users.ids[0]
     assert model.recommend(user, confidence=0.92).everything_qualifies
     assert not model.recommend(user, confidence=0.91).everything_qualifies
-
-
-class Popular:
-    """Popularity, of which everybody is a part."""
-
-    leaves_users_out = False
-
-    def __init__(self, statistics):
-        self.support = np.asarray(statistics.support, dtype=float)
-
-    def score(self, history, *, without_user=None):  # noqa: ARG002  # a scorer's signature
-        return self.support
-
-
-def test_who_learns_from_everybody_needs_twice_as_many_users():
-    few = sr.datasets.synthetic(n_users=30, n_items=40, n_rows=600, length_spread=0, seed=1)
-    found = audit(few, Popular)
-    assert "audited on half of the 30 users who took 10 items or more" in found.overall
-    assert found.settings["n_lacking"] == 10
 
 
 def test_what_is_no_data_is_refused():

@@ -1,7 +1,6 @@
 """Near-duplicate users and bots are found, and named; clean data have none."""
 
 import numpy as np
-import polars as pl
 import pytest
 
 import surerec as sr
@@ -74,15 +73,6 @@ def test_an_audit_says_that_users_are_duplicated(duplicated):
     assert said["miss-rank"].verdict == "holds in part"
     assert "need not for users without a near-duplicate in the data" in said["miss-rank"].sentence
     assert duplicated.tables()["findings"]["finding"].to_list() == [finding]
-
-
-def test_an_audit_shows_what_users_without_a_duplicate_get(duplicated):
-    rows = duplicated.groups.filter(
-        pl.col("by") == "near-duplicates", pl.col("kind") == "miss-rank", pl.col("epsilon") == 0.2
-    )
-    without, with_one = rows.sort("place")["delivered"].to_list()
-    assert rows.sort("place")["group"].to_list() == ["no near-duplicate", "near-duplicate"]
-    assert without < 0.8 < with_one
 
 
 def test_an_audit_says_that_there_are_bots(films):

@@ -140,13 +140,3 @@ def test_mistakes_are_one_sentence_and_exit_code_2(shop, cli, monkeypatch, argum
     assert done.code == 2
     assert words in done.err.replace("\n", " ")
     assert done.err.count("Error:") == 1
-
-
-def test_the_verdict_comes_first_and_skips_are_said(cli, tmp_path):
-    taken = sr.datasets.synthetic(n_users=60, n_items=40, n_rows=60 * 24, length_spread=0, seed=3)
-    taken.to_frame().with_columns(datetime=pl.lit(7)).write_csv(tmp_path / "log.csv")
-    done = cli("audit", tmp_path / "log.csv", "--users", "40")
-    assert done.code == 0
-    lines = done.out.strip().splitlines()
-    assert lines[1].startswith("Of items new to the user, the user-level guarantee delivers")
-    assert "Not audited: No user's items have different times" in done.out

@@ -92,7 +92,6 @@ def test_the_report_and_the_folder_have_it(marginal, tmp_path):
     assert "Segments" in page
     assert "n pooled" in page
     marginal.write(tmp_path / "audit")
-    assert (tmp_path / "audit" / "segments.png").exists()
     assert len(pl.read_csv(tmp_path / "audit" / "segments.csv")) == len(marginal.segments)
 
 

@@ -91,15 +91,6 @@ def test_half_of_the_window_calibrates_for_the_other(found):
     assert (same["n_calibration"] + same["n_test"]).to_list() == all_of_it["n_test"].to_list()
 
 
-def test_a_model_that_nobody_could_calibrate_is_left_out(films):
-    lonely = films.until(int(np.quantile(films.times, 0.6)))
-    every = backtest(lonely, make_scorer, Calendar(60, min_users=2), epsilons=[EPSILON])
-    some = backtest(lonely, make_scorer, Calendar(60, min_users=60), epsilons=[EPSILON])
-    assert len(some) < len(every)
-    # Halves of at least 60 people are at least 30.
-    assert some.select(pl.min_horizontal("n_test", "n_calibration").min()).item() >= 30
-
-
 def test_items_that_came_up_later_are_unknown_and_missed():
     """Everybody takes new items in the last window: no older model has them."""
     items, times, offsets = [], [], [0]
@@ -230,14 +221,6 @@ def test_what_others_do_later_changes_nothing(films):
     assert not np.array_equal(*(each[:, :20] for each in plain))
 
 
-def test_items_are_told_by_their_own_codes_and_new_ones_as_unknown(films):
-    found = observe_as_of("CM12", profile_cases(films, 0.4), n_blocks=3).outcomes
-    for case in (0, len(found) - 1):
-        items = found.items[found.owners == case]
-        assert np.isin(items[items >= 0], found.cases.future(case)).all()
-    assert (found.items[np.isinf(found.ranks)] == -1).all()
-
-
 def test_what_cannot_be_judged_is_said(films):
     fitted = MeasureScorer(sr.count_precedence(films), "CM12")
     with pytest.raises(sr.InputError, match="CM12 comes fitted"):
@@ -289,20 +272,3 @@ def test_trees_that_were_grown_on_all_of_the_data_are_found(few):
         return fit
 
     assert not unchanged_by_what_comes_later(few, looks_ahead)
-
-
-def test_what_is_new_is_counted_by_user_as_the_guarantee_is(films):
-    """Users with long profiles alone consume items that are new, so that pooling them differs."""
-    rows = films.to_frame().with_row_index()
-    new = (pl.len().over("user_id") > 20) & (pl.col("index") % 2 == 0)
-    late = pl.col("datetime") > pl.col("datetime").median()
-    item = pl.when(new & late).then(pl.format("new {}", "index")).otherwise("item_id")
-    data = sr.read_interactions(
-        rows.select("user_id", item.cast(pl.String).alias("item_id"), "datetime")
-    )
-    found = observe_as_of("CM12", profile_cases(data, 0.4), n_blocks=3)
-    unknown = np.isinf(found.outcomes.ranks)
-    by_user = [unknown[found.outcomes.owners == user].mean() for user in range(len(found.outcomes))]
-    assert found.unknown == pytest.approx(np.mean(by_user))
-    assert abs(found.unknown - unknown.mean()) > 0.01
-    assert f"{np.mean(by_user):.1%} of what a user consumed next was new" in found.in_words()

@@ -74,30 +74,6 @@ def test_nemenyi_decides_as_scikit_posthocs(alpha, spread):
     np.testing.assert_array_equal(differ, p_values < alpha)
 
 
-# Demšar's table 5(a), which everybody uses: the q of Nemenyi's test.
-@pytest.mark.parametrize(
-    ("alpha", "printed"),
-    [
-        (0.05, [1.960, 2.343, 2.569, 2.728, 2.850, 2.949, 3.031, 3.102, 3.164]),
-        (0.10, [1.645, 2.052, 2.291, 2.459, 2.589, 2.693, 2.780, 2.855, 2.920]),
-    ],
-)
-def test_q_as_in_the_printed_table(alpha, printed):
-    ours = [nemenyi_critical_difference(k, 5, alpha).q for k in range(2, 11)]
-    np.testing.assert_allclose(ours, printed, atol=1e-3)
-
-
-def test_groups_by_hand():
-    ranks = [3.143, 2.000, 2.893, 1.964]
-    assert cd_groups(ranks, 1.25) == [(3, 1, 2, 0)]
-    assert cd_groups(ranks, 1.0) == [(3, 1, 2), (2, 0)]
-    assert cd_groups(ranks, 0.2) == [(3, 1)]
-    assert cd_groups(ranks, 0.01) == []
-    assert cd_groups([1, 2], 1) == []  # "differ by at least the critical difference"
-    assert cd_groups([2.0, 2.0], 0.5) == [(0, 1)]
-    assert cd_groups([], 1) == []
-
-
 @given(st.lists(st.integers(0, 20).map(lambda half: half / 2), max_size=9), st.integers(1, 12))
 def test_groups_are_all_that_are_maximal(ranks, cd):
     members = range(len(ranks))

@@ -12,10 +12,9 @@ import polars as pl
 from scipy import stats
 
 from surerec._arguments import check_flag, check_number, check_optional_text, check_seed
-from surerec._calendar import DAY
 from surerec._checks import check_whole
 from surerec._progress import stage
-from surerec._shown import declared_name, shown
+from surerec._shown import counted
 from surerec.audit._groups import (
     OF_SEGMENTS,
     Grouping,
@@ -28,15 +27,14 @@ from surerec.audit._groups import (
     together_rows,
 )
 from surerec.audit._items import drift_rows, observe_items
-from surerec.audit._profiles import Finding, profile_findings
+from surerec.audit._profiles import Finding, default_window, known_of, profile_findings
 from surerec.audit._report import Audit
 from surerec.audit._subject import (
     AuditedUsers,
     AuditSubject,
     TooFewUsersError,
     choose_audited,
-    of_recipe,
-    of_recommender,
+    subject_of,
 )
 from surerec.audit._verdicts import (
     FEWEST_USERS,
@@ -66,9 +64,6 @@ from surerec.evaluation import (
     observe_as_of,
     risk_curve,
 )
-from surerec.interactions import Interactions
-from surerec.precedence import PrecedenceStatistics, count_precedence
-from surerec.recommenders import Recommender
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -77,22 +72,18 @@ if TYPE_CHECKING:
 
     from surerec.calibration import Cases, Cut, Horizon, Outcomes, Promise
     from surerec.evaluation import ItemReliability, MeasuredSets, NewUserTest
+    from surerec.interactions import Interactions
     from surerec.measures import RecipeLike
+    from surerec.precedence import PrecedenceStatistics
+    from surerec.recommenders import Recommender
 
 _MOST_DAYS: Final = 1_000_000
 _MOST_SHARES: Final = 1 << 30  # bytes for all candidates' scores, which a cut by score needs
 _MOST_WINDOWS: Final = 12
-_ENOUGH_WINDOWS: Final = 6
-_BEFORE: Final = 3  # windows that the oldest model needs before the one that is tested
-_LENGTHS: Final = (365, 180, 90, 60, 30, 14, 7, 3, 2, 1)
 _KNEW_LATER: Final = (
     "User-level guarantees by profile: scores also used what other users did later, which makes "
     "sets smaller than anybody would have had at the time; as_of (--as-of) counts only what "
     "had happened by then."
-)
-_NOT_SMALL: Final = (
-    "Probabilities of items, groups who choose together and models of several ages over the "
-    f"calendar: each is measured on at least {FEWEST_USERS} users."
 )
 _ITEM_LEVEL, _USER_LEVEL = "item-level p-values", "user-level guarantees"
 _PROMISES: Final = tuple(promise for promise in PROMISES.values() if promise.monotone)
@@ -172,7 +163,7 @@ def audit(
     if window is not None:
         must = f"a number of days, from 1 to {_MOST_DAYS:,}"
         check_number("window", window, 1, _MOST_DAYS, must, ends=(True, True))
-    statistics, subject = _subject(data, measure, make_scorer, name)
+    statistics, subject = subject_of(data, measure, make_scorer, name)
     profiles = statistics.require_profiles("there is nobody to audit")
     groups = read_segments(segments, user_segments, profiles.users, subject.segments)
     check_flag("as_of", as_of)
@@ -180,37 +171,11 @@ def audit(
         audited = choose_audited(subject, statistics, n_users, seed)
     except TooFewUsersError as lacking:
         return _small_audit(subject, profiles, lacking, seed)
-    by = None
-    if groups is not None:
-        sampled = len(audited.users) >= n_users
-        by = Segments(groups, audited.users, subject.segments, sampled)
+    by = None if groups is None else Segments(groups, audited.users, subject.segments)
     days = window or subject.window
     run = _Run(subject, statistics, audited, n_users, seed, as_of, days, by)
     run.measure()
     return run.result()
-
-
-def _subject(
-    data: Interactions | PrecedenceStatistics | Recommender,
-    measure: RecipeLike,
-    make_scorer: RecipeLike | None,
-    name: str | None,
-) -> tuple[PrecedenceStatistics, AuditSubject]:
-    if isinstance(data, Recommender):
-        data.require_fit()  # its counts are audited
-        return data.statistics_, of_recommender(name or data.default_name(), data)
-    if make_scorer is None:
-        subject = of_recipe(measure, name)
-    else:
-        subject = of_recipe(make_scorer, name or declared_name(make_scorer) or "this scorer")
-    if isinstance(data, Interactions):
-        data = count_precedence(data)
-    if not isinstance(data, PrecedenceStatistics):
-        raise InputError(
-            f"audit takes Interactions (see read_interactions), counts or a fitted recommender, "
-            f"not {shown(data)}."
-        )
-    return data, subject
 
 
 class _LeftOutError(InputError):
@@ -250,13 +215,19 @@ class _Run:
 
     def measure(self) -> None:
         """Measure every section; what cannot be measured is said."""
-        each = [
-            (f"The user-level {self.subject.title(promise)} is", promise) for promise in _PROMISES
-        ]
+        titles = [(self.subject.title(promise), promise) for promise in _PROMISES]
+        then = titles if self.as_of else []
         sections: list[tuple[str, str, Callable[[], None]]] = [
-            *(("new users", "New users are", partial(self.new_users, one)) for _, one in each),
+            *(("new users", "New users are", partial(self.new_users, one)) for _, one in titles),
             (_ITEM_LEVEL, "Item-level guarantees are", self.item_level),
-            *((_USER_LEVEL, what, partial(self.user_level, promise)) for what, promise in each),
+            *(
+                ("point in time", f"{title} as of then is", partial(self.point_in_time, one))
+                for title, one in then
+            ),
+            *(
+                (_USER_LEVEL, f"The user-level {title} is", partial(self.user_level, one))
+                for title, one in titles
+            ),
             ("item probabilities", "Probabilities of items are", self.probabilities),
             ("groups", "Groups of users are", self.together),
             ("calendar", "The calendar is", self.over_calendar),
@@ -344,22 +315,14 @@ class _Run:
     def user_level(self, promise: Promise) -> None:
         """Measure what user-level sets deliver to users who did not calibrate them."""
         subject, audited = self.subject, self.audited
-        cuts = promise.audited
-        if "score" in cuts and (why := self.no_score_cut()):
-            self.leave_out("The cut by score is", why)
-            cuts = ("rank",)
-        if self.as_of:
-            self.point_in_time(promise, cuts)
-        horizon = subject.horizon(promise)
+        horizon, cuts = subject.horizon(promise), self.cuts(promise)
         outcomes = self.observed(horizon, audited.users, keep_candidates="score" in cuts)
         seen = None
         if len(audited.learned_from):
             seen = self.observed(horizon, audited.learned_from)
         for cut in cuts:
-            kind, name = (
-                f"{promise.kind}-{cut}",
-                f"User-level {subject.title(promise)}, cut by {cut}",
-            )
+            kind = f"{promise.kind}-{cut}"
+            name = f"User-level {subject.title(promise)}, cut by {cut}"
             measured = partial(measure_sets, outcomes, cut, promise, seed=self.seed)
             common = measured()
             self.rows["coverage"] += coverage_rows(kind, name, common)
@@ -377,14 +340,16 @@ class _Run:
                     own = measured(groups=by_length.group_of)
                     self.rows["mondrian"] += mondrian_rows(kind, common, own, by_length)
 
-    def no_score_cut(self) -> str:
-        """Return why sets are not cut by score; nothing if they are."""
+    def cuts(self, promise: Promise) -> Sequence[Cut]:
+        """Return how sets are cut; by rank alone where scores do not compare, or memory lacks."""
         n_users, n_items = len(self.audited.users), self.statistics.n_items
-        if not self.subject.comparable:
-            return "its scores do not compare between users"
-        if 4 * n_users * n_items > _MOST_SHARES:
-            return f"{n_users:,} users × {n_items:,} items need too much memory; audit fewer users"
-        return ""
+        why = "" if self.subject.comparable else "its scores do not compare between users"
+        if not why and 4 * n_users * n_items > _MOST_SHARES:
+            why = f"{n_users:,} users × {n_items:,} items need too much memory; audit fewer users"
+        if not why or "score" not in promise.audited:
+            return promise.audited
+        self.leave_out("The cut by score is", why)
+        return ("rank",)
 
     def observed(
         self, horizon: Horizon, users: NDArray[np.int64], *, keep_candidates: bool = False
@@ -403,30 +368,25 @@ class _Run:
         doing = f"Held-out interactions, horizon {horizon}"
         return observe(scorer, fitted_on, cases, keep_candidates=keep_candidates, doing=doing)
 
-    def point_in_time(self, promise: Promise, cuts: Sequence[Cut]) -> None:
+    def point_in_time(self, promise: Promise) -> None:
         """Measure a guarantee where counts know nothing that others did later."""
-        subject, audited = self.subject, self.audited
-        what = f"{subject.title(promise)} as of then"
-        try:
-            if not audited.has_times or not audited.scorer.leaves_users_out:
-                why = "may know these futures" if audited.has_times else "has no times"
-                raise _LeftOutError(f"{subject.name} {why}")
-            found = observe_as_of(
-                subject.recipe,
-                self.cases(subject.horizon(promise), audited.users),
-                ties=self.statistics.ties,
-                keep_candidates="score" in cuts,
-            )
-            if len(found.outcomes) < FEWEST_USERS:
-                raise _LeftOutError(f"{len(found.outcomes)} users are too few")
-        except InputError as error:
-            self.leave_out(f"{what} is", str(error))
-            return
+        subject, audited, cuts = self.subject, self.audited, self.cuts(promise)
+        if not audited.has_times or not audited.scorer.leaves_users_out:
+            why = "may know these futures" if audited.has_times else "has no times"
+            raise _LeftOutError(f"{subject.name} {why}")
+        found = observe_as_of(
+            subject.recipe,
+            self.cases(subject.horizon(promise), audited.users),
+            ties=self.statistics.ties,
+            keep_candidates="score" in cuts,
+        )
+        if len(found.outcomes) < FEWEST_USERS:
+            raise _LeftOutError(f"{len(found.outcomes)} users are too few")
         for cut in cuts:
             name = f"User-level {subject.title(promise)}, cut by {cut}, counted as of then"
             tested = measure_sets(found.outcomes, cut, promise, seed=self.seed)
             self.rows["coverage"] += coverage_rows(f"{promise.kind}-{cut}-as-of", name, tested)
-        self.notes.append(f"{what.capitalize()}: {found.in_words()}")
+        self.notes.append(f"{subject.title(promise).capitalize()} as of then: {found.in_words()}")
 
     def probabilities(self) -> None:
         """Measure whether items are consumed as often as is said of them."""
@@ -563,86 +523,28 @@ class _Run:
         )
 
 
-def default_window(interactions: Interactions) -> float:
-    """Return the longest usual length, in days, of which the data have six windows to test.
-
-    Examples
-    --------
-    >>> import surerec as sr
-    >>> default_window(sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1))
-    60.0
-    """
-    days = (int(interactions.times.max()) - int(interactions.times.min())) / DAY
-    for length in _LENGTHS:
-        if days // length >= _ENOUGH_WINDOWS + _BEFORE:
-            return float(length)
-    raise InputError(
-        f"{days:,.1f} days from the first to the last item are too few for "
-        f"{_ENOUGH_WINDOWS} windows with {_BEFORE} before them"
-    )
-
-
-def known_of(interactions: Interactions) -> list[str]:
-    """Return what data are like, in sentences.
-
-    Examples
-    --------
-    >>> import surerec as sr
-    >>> shop = sr.Interactions.from_profiles([0, 3, 5], [1, 0, 2, 0, 1])
-    >>> known_of(shop)[0]
-    '2 users took 3 items, 5 interactions in all; profiles have 2 to 3 items, 2.5 in the median.'
-    """
-    lengths = np.diff(interactions.offsets)
-    days = interactions.times.astype("datetime64[us]").astype("datetime64[D]")
-    ties = interactions.tie_share
-    counted = (
-        f"{interactions.n_users:,} users took {interactions.n_items:,} items, "
-        f"{interactions.n_rows:,} interactions in all; profiles have {lengths.min():,} to "
-        f"{lengths.max():,} items, {np.median(lengths):,.4g} in the median."
-    )
-    tied = "no two of a user's items share their instant."
-    if ties:
-        tied = f"{ties:.0%} of a user's items share their instant, and stand in the file's order."
-    read = interactions.rows_read
-    again = f"{read.about_repeats()}." if read.repeats else "Nobody took an item twice."
-    return [counted, f"They took them from {days.min()} to {days.max()}; {tied}", again]
-
-
 def _small_audit(
     subject: AuditSubject, interactions: Interactions, lacking: TooFewUsersError, seed: int
 ) -> Audit:
     """Return what is known of data with too few users, and which guarantees can be given."""
-    skipped = []
-    if subject.item_level:
-        median = int(np.median(np.diff(interactions.offsets)))
-        n_calibration = median - int(median * subject.train_share)
-        skipped.append(
-            "Item-level p-values compare users with themselves, and need no others to be given: a "
-            f"profile of {median} items supports a confidence of "
-            f"{percent(n_calibration / (n_calibration + 1), 1)} at most. Whether they hold as "
-            "taste drifts was not tested."
-        )
+    skipped, known = [], subject.min_known
     for promise in _PROMISES:
-        horizon, known = subject.horizon(promise), subject.min_known
         try:
-            n = len(profile_cases(interactions, horizon, min_known=known))
+            n = len(profile_cases(interactions, subject.horizon(promise), min_known=known))
         except InputError:
             n = 0
-        title = f"User-level {subject.title(promise)}"
-        have = f"{n} {'user has' if n == 1 else 'users have'} {known} known items and such a future"
-        lack = f", and {FEWEST_USERS - n} are lacking" if n < FEWEST_USERS else ""
+        given = "cannot be given"
+        if n > 1:  # another user must calibrate
+            given = f"can be given up to a confidence of {percent((n - 1) / n, 1)}"
         skipped.append(
-            f"{title}, of items new to the user, can be given up to a confidence of "
-            f"{percent((n - 1) / n, 1)}, as {have}; it was not tested (a test needs "
-            f"{FEWEST_USERS}{lack})."
-            if n > 1  # another user must calibrate
-            else f"{title} cannot be given: {have}."
+            f"User-level {subject.title(promise)} {given}, as {counted(n, 'users')} with {known} "
+            f"known items can calibrate it; a test needs {FEWEST_USERS}."
         )
     return Audit(
         data=interactions.name or "data without a name",
         subject=subject.name,
         overall=f"Whether guarantees hold cannot be tested here yet: {lacking.why}.",
-        skipped=[*skipped, _NOT_SMALL],
+        skipped=skipped,
         settings={"n_users": lacking.found, "n_lacking": lacking.lacking, "seed": seed},
         known=known_of(interactions),
         findings=[each.sentence for each in profile_findings(interactions, seed)],

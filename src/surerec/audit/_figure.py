@@ -32,40 +32,6 @@ _KINDS = {
 _FRESH_TO_OLD = (LINES[6], LINES[0], LINES[3], LINES[1], Line("#D55E00", "-", "P"))
 
 
-def by_segment(data: str, subject: str, segments: pl.DataFrame) -> Figure:
-    """Draw the observed level of each segment, of the first kind in the table."""
-    rows = at_headline(segments)
-    rows = rows.filter(kind=rows["kind"][0])
-    title = f"{subject} on {data}"
-    column = rows["column"][0]
-    figure, all_axes = panels(1, 1, (7.2, 1.6 + 0.32 * len(rows)))
-    axes = next(all_axes)
-    axes.axvline(1 - HEADLINE, label="nominal", linestyle=(0, (1, 1)), **_PROMISE)
-    for below, color, label in ((False, "#0072B2", "observed"), (True, "#D55E00", "below nominal")):
-        some = rows.with_row_index().filter(below=below)
-        if len(some):
-            axes.errorbar(
-                some["observed"],
-                some["index"],
-                xerr=[some["observed"] - some["low"], some["high"] - some["observed"]],
-                label=label,
-                color=color,
-                fmt="s" if below else "o",
-                markersize=4.5,
-                capsize=2,
-            )
-    named = [
-        f"{plain(name)} ({n:,})" for name, n in zip(rows["segment"], rows["n_users"], strict=True)
-    ]
-    axes.set_yticks(range(len(rows)), named)
-    axes.set_xlabel("observed, of items new to the user; intervals hold together with 95%")
-    axes.set_ylabel(f"{plain(column)} (users)")
-    axes.set_title(plain(f"{title}: nominal {1 - HEADLINE:.0%} by {column}", 80))
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    figure.legend(loc="outside lower center", ncols=3)
-    return figure
-
-
 def overview(
     data: str, subject: str, coverage: pl.DataFrame, calendar: pl.DataFrame | None
 ) -> Figure:

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 OF_SEGMENTS: Final = ("miss-score", "miss-rank", "item-time")
 """The kinds that a table of segments begins with, for a subject without a kind of its own."""
 
-_NAMED: Final = 8
 _SIZES: Final = (2, 4, 8)  # of groups who choose together
 
 
@@ -220,14 +219,11 @@ class Segments:
         The audited users, by code.
     fitted : UserGroups or None
         The segments in which the recommender is calibrated; None for one threshold for all.
-    sampled : bool
-        Whether more users of the data could be audited.
     """
 
     groups: UserGroups
     audited: NDArray[np.int64]
     fitted: UserGroups | None = None
-    sampled: bool = False
 
     @property
     def per_segment(self) -> bool:
@@ -329,23 +325,16 @@ class Segments:
             )
         if not small:
             return said
-        most = sorted(small.items(), key=lambda item: -item[1])
-        few = ", ".join(f"{name} ({n})" for name, n in most[:_NAMED])
-        if len(most) > _NAMED:
-            few += f" and {len(most) - _NAMED:,} others"
-        needed = users_needed(HEADLINE)
-        halves = f" (half of them calibrate, which takes {needed})" if self.per_segment else ""
+        few = ", ".join(f"{name} ({n})" for name, n in small.items())
         why = (
             f"Segments with fewer than {FEWEST_USERS} audited users, too few for "
-            f"{percent(1 - HEADLINE)}{halves}: {few}. They are pooled as "
-            f"'{self.pooled.other(self.groups)}'."
+            f"{percent(1 - HEADLINE)}: {few}. They are pooled as "
+            f"'{self.pooled.other(self.groups)}'; audit more users with --users (n_users=)."
         )
-        if self.sampled:
-            why += " Audit more users with --users (n_users=)."
         if self.per_segment:
             why += (
-                f" The recommender does not pool them: with fewer than {needed} calibration users "
-                f"a segment gets every item. {_how_to_fit(column)}"
+                f" The recommender does not pool them: with fewer than {users_needed(HEADLINE)} "
+                f"calibration users a segment gets every item. {_how_to_fit(column)}"
             )
         return [*said, why]
 

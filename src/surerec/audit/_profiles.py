@@ -1,4 +1,4 @@
-"""Profiles that break the assumption of exchangeable users: near-duplicates and bots."""
+"""What data are like, and what breaks the assumption of exchangeable users in them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numba import njit
 
+from surerec._calendar import DAY
 from surerec._shown import shown
+from surerec.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,6 +40,9 @@ _LARGE: Final = 1000
 _FAR: Final = 6.0
 """Robust standard deviations of the logarithm of lengths that no other profile explains."""
 _NAMED: Final = 5
+_ENOUGH_WINDOWS: Final = 6
+_BEFORE: Final = 3  # windows that the oldest model needs before the one that is tested
+_LENGTHS: Final = (365, 180, 90, 60, 30, 14, 7, 3, 2, 1)
 
 
 class Finding(NamedTuple):
@@ -88,6 +93,51 @@ def profile_findings(interactions: Interactions, seed: int = 0) -> list[Finding]
             )
         )
     return found
+
+
+def known_of(interactions: Interactions) -> list[str]:
+    """Return what data are like, in sentences.
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> shop = sr.Interactions.from_profiles([0, 3, 5], [1, 0, 2, 0, 1])
+    >>> known_of(shop)[0]
+    '2 users took 3 items, 5 interactions in all; profiles have 2 to 3 items, 2.5 in the median.'
+    """
+    lengths = np.diff(interactions.offsets)
+    days = interactions.times.astype("datetime64[us]").astype("datetime64[D]")
+    ties = interactions.tie_share
+    counted = (
+        f"{interactions.n_users:,} users took {interactions.n_items:,} items, "
+        f"{interactions.n_rows:,} interactions in all; profiles have {lengths.min():,} to "
+        f"{lengths.max():,} items, {np.median(lengths):,.4g} in the median."
+    )
+    tied = "no two of a user's items share their instant."
+    if ties:
+        tied = f"{ties:.0%} of a user's items share their instant, and stand in the file's order."
+    read = interactions.rows_read
+    again = f"{read.about_repeats()}." if read.repeats else "Nobody took an item twice."
+    return [counted, f"They took them from {days.min()} to {days.max()}; {tied}", again]
+
+
+def default_window(interactions: Interactions) -> float:
+    """Return the longest usual length, in days, of which the data have six windows to test.
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> default_window(sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1))
+    60.0
+    """
+    days = (int(interactions.times.max()) - int(interactions.times.min())) / DAY
+    for length in _LENGTHS:
+        if days // length >= _ENOUGH_WINDOWS + _BEFORE:
+            return float(length)
+    raise InputError(
+        f"{days:,.1f} days from the first to the last item are too few for "
+        f"{_ENOUGH_WINDOWS} windows with {_BEFORE} before them"
+    )
 
 
 def near_duplicates(interactions: Interactions, seed: int = 0) -> NDArray[np.int64]:

@@ -213,15 +213,12 @@ def check_target(target: Path, *, overwrite: bool) -> None:
 
 def _figures(audit: Audit) -> dict[str, dict[str, bytes]]:
     """Draw the figures: by name, in every format."""
-    from surerec.audit._figure import by_segment  # noqa: PLC0415  # an extra
-    from surerec.reports.figures import draw_reliability, render, styled  # noqa: PLC0415
+    from surerec.reports.figures import draw_reliability, render, styled  # noqa: PLC0415  # an extra
 
     if not audit.verdicts:
         return {}
     with styled():
         drawn = {"audit": audit.plot()}
-        if audit.segments is not None:
-            drawn["segments"] = by_segment(audit.data, audit.subject, audit.segments)
         if audit.reliability is not None and audit.probabilities is not None:
             title = f"{audit.data}, {audit.subject}: are items consumed as often as is said?"
             found = audit.reliability, audit.probabilities
@@ -272,7 +269,6 @@ _SECTIONS: Final = (
         "Segments",
         f"At {percent(1 - HEADLINE)}. Intervals hold together over segments and levels with 95% "
         "(Bonferroni); bold lies below nominal. segments.csv has every level.",
-        "Observed level of each segment, with intervals.",
     ),
     _Section(
         "groups",

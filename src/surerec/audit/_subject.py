@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surerec._shown import counted, declared_name, shown
 from surerec.audit._verdicts import FEWEST_USERS
 from surerec.calibration import false_declaration
 from surerec.errors import InputError
 from surerec.evaluation import Shares, choose_users
+from surerec.interactions import Interactions
 from surerec.measures import OwnRecipe, Query, Scorer, as_recipe
+from surerec.precedence import PrecedenceStatistics, count_precedence
+from surerec.recommenders import Recommender
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,10 +24,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration import Horizon, Promise
-    from surerec.interactions import Interactions, UserGroups
+    from surerec.interactions import UserGroups
     from surerec.measures import Recipe, RecipeLike
-    from surerec.precedence import PrecedenceStatistics
-    from surerec.recommenders import FittedModel, Recommender
+    from surerec.recommenders import FittedModel
 
 _KNOWN = 0.6
 """The share of a profile that is known under the paper's protocol."""
@@ -167,6 +170,30 @@ def of_recommender(name: str, model: Recommender) -> AuditSubject:
     )
 
 
+def subject_of(
+    data: Interactions | PrecedenceStatistics | Recommender,
+    measure: RecipeLike,
+    make_scorer: RecipeLike | None,
+    name: str | None,
+) -> tuple[PrecedenceStatistics, AuditSubject]:
+    """Return what is audited, and the counts of its data; see :func:`surerec.audit.audit`."""
+    if isinstance(data, Recommender):
+        data.require_fit()  # its counts are audited
+        return data.statistics_, of_recommender(name or data.default_name(), data)
+    if make_scorer is None:
+        subject = of_recipe(measure, name)
+    else:
+        subject = of_recipe(make_scorer, name or declared_name(make_scorer) or "this scorer")
+    if isinstance(data, Interactions):
+        data = count_precedence(data)
+    if not isinstance(data, PrecedenceStatistics):
+        raise InputError(
+            f"audit takes Interactions (see read_interactions), counts or a fitted recommender, "
+            f"not {shown(data)}."
+        )
+    return data, subject
+
+
 class _RanksOf(Scorer):
     """A recommender's ranking as a scorer: its scores may be infinite, their order is not."""
 
@@ -190,9 +217,7 @@ class TooFewUsersError(InputError):
 
     def __init__(self, why: str, found: int, needed: int) -> None:
         super().__init__(f"{why}.")
-        self.why = why
-        self.found = found
-        self.lacking = needed - found
+        self.why, self.found, self.lacking = why, found, needed - found
 
 
 @dataclass(frozen=True)
@@ -225,10 +250,9 @@ def choose_audited(
     shortest = subject.min_length
     enough = int((np.diff(interactions.offsets) >= shortest).sum())
     if enough < FEWEST_USERS:
-        lacking = FEWEST_USERS - enough
         why = (
-            f"{enough} {'user' if enough == 1 else 'users'} took {shortest} items or more, an "
-            f"audit needs {FEWEST_USERS}, and {lacking} {'is' if lacking == 1 else 'are'} lacking"
+            f"{counted(enough, 'users')} took {shortest} items or more, an audit needs "
+            f"{FEWEST_USERS}, and {FEWEST_USERS - enough} are lacking"
         )
         raise TooFewUsersError(why, enough, FEWEST_USERS)
     users = choose_users(interactions, n_users, min_length=shortest, seed=seed)
@@ -258,18 +282,14 @@ def _fitted(
     found = AuditedUsers(users, scorer, statistics, users[:0], has_times=True, false=false)
     if scorer.leaves_users_out and not (false and recipe.refits):
         return found
-    says = "cannot leave users out"
-    if false:
-        says = "declares falsely that it leaves users out"
-    elif scorer.leaves_users_out is None:
-        says = "does not say whether it leaves users out"
+    says = "declares falsely that it leaves users out" if false else "does not leave users out"
     if not recipe.refits:
         unsure = f"the scorer comes fitted and {says}, so it may know these futures"
         return replace(found, unsure=unsure, skipped=(f"Nothing can be told here: {unsure}.",))
     if subject.of_the_fit:
         why = (
-            f"People whom {subject.name} was not fitted on: for each promise a copy of it "
-            "was fitted on what was known of everybody, and audited on what followed."
+            f"Users whom {subject.name} was not fitted on: for each guarantee a copy of it was "
+            "fitted on what was known of everybody, and audited on what followed."
         )
         return replace(found, skipped=(why,))
     fitted = np.random.default_rng((seed, 2)).random(interactions.n_users) < 0.5  # noqa: PLR2004
@@ -283,9 +303,9 @@ def _fitted(
     others = interactions.without_users(np.flatnonzero(~fitted))
     fitted_on = recipe.count(others, statistics.ties)
     why = (
-        f"People whom {subject.name} learned from, as it {says}: it was fitted on half of "
-        "the users and audited on the others. What it delivers if it is calibrated on people "
-        "whom it learned from stands beside."
+        f"Users whom {subject.name} learned from, as it {says}: it was fitted on half of the users "
+        "and audited on the others. What it delivers if it is calibrated on users whom it learned "
+        "from stands beside."
     )
     scorer = recipe.fit(fitted_on)
     if false:

@@ -338,56 +338,32 @@ def with_interval(row: Mapping[str, Any]) -> str:
 
 def leak_findings(test: NewUserTest) -> list[str]:
     """Return what differs between calibration users, who are left out, and new users."""
-    found = [_gap(test), *_by_support(test), _precision(test)]
-    return [sentence for sentence in found if sentence]
-
-
-def _gap(test: NewUserTest) -> str:
-    """Compare the leave-one-out estimate with the new-user test, at the ε that differs most."""
-    beyond = [
-        (row["observed"] - row["calibration"], row)
-        for row in test.table().to_dicts()
-        if row["observed"] is not None
-    ]
-    beyond = [each for each in beyond if each[0] > _least(each[1]["standard_error"])]
-    if not beyond:
-        return ""
-    gap, row = max(beyond, key=lambda each: each[0])
-    return (
-        f"The leave-one-out estimate and the new-user test differ by {percent(gap, 1)} at "
+    table = test.table().drop_nulls("observed")
+    gap = pl.col("observed") - pl.col("calibration")
+    least = pl.max_horizontal(_FAR * pl.col("standard_error"), pl.lit(_MATERIAL))
+    found = [
+        f"The leave-one-out estimate and the new-user test differ by {percent(row['gap'], 1)} at "
         f"ε = {row['epsilon']:g} (standard error {percent(row['standard_error'], 1)}): new users "
         f"miss {percent(row['observed'], 1)}, so {_LEAKS}."
-    )
-
-
-def _least(error: float) -> float:
-    """Return the smallest difference that is a finding."""
-    return max(_FAR * error, _MATERIAL)
-
-
-def _by_support(test: NewUserTest) -> list[str]:
-    if test.support is None:
-        return []
-    return [
+        for row in table.with_columns(gap=gap).filter(gap > least).top_k(1, by="gap").to_dicts()
+    ]
+    if test.support is None or test.ranking is None:
+        return found
+    found += [
         f"Held-out items that {row['other_users']} other "
         f"{'user' if row['other_users'] == '1' else 'users'} consumed are missed by "
         f"{percent(row['calibration'], 1)} of the time for calibration users and "
         f"{percent(row['new'], 1)} for new users at ε = {HEADLINE:g}: {_LEAKS}."
         for row in test.support.filter("leak").to_dicts()
     ]
-
-
-def _precision(test: NewUserTest) -> str:
-    if test.ranking is None:
-        return ""
     left_out, new = (
         float(test.ranking[f"precision@10 {side}"].to_numpy().mean())
         for side in ("calibration", "new")
     )
-    error = float((test.ranking["standard_error"].to_numpy() ** 2).sum() ** 0.5) / len(test.ranking)
-    if left_out - new <= _least(error):
-        return ""
-    return (
-        f"Precision@10 is {left_out:.3f} for calibration users and {new:.3f} for new users "
-        f"(standard error {error:.3f}): {_LEAKS}."
-    )
+    error = float(np.linalg.norm(test.ranking["standard_error"].to_numpy())) / len(test.ranking)
+    if left_out - new > max(_FAR * error, _MATERIAL):
+        found.append(
+            f"Precision@10 is {left_out:.3f} for calibration users and {new:.3f} for new users "
+            f"(standard error {error:.3f}): {_LEAKS}."
+        )
+    return found

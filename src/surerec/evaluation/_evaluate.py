@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import polars as pl
@@ -209,14 +209,14 @@ def evaluate_user(
     shares: Shares | None = None,
     k: int = 10,
     seed: int = 0,
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Split one user's profile, let the algorithms judge, and return a row of metrics for each."""
     profiles = statistics.require_profiles("there is nobody to evaluate")
     split = split_user(profiles, user, shares=shares, order=order, seed=seed)
     candidates = candidates_of(statistics, split)
     relevant = np.isin(candidates, split.test)
     unknown = unknown_among(statistics, split, candidates)
-    rows = []
+    rows: list[dict[str, object]] = []
     for algorithm, given in judge(statistics, split, candidates):
         judgement = given.without(unknown)
         missed = let_in = size = None

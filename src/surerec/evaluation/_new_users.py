@@ -240,15 +240,15 @@ def new_user_test(
     check_whole("max_users", max_users, lowest=FEWEST_USERS)
     check_seed(seed)
     refittable(measure)
-    found = find_promise(promise)
-    horizon = horizon or found.horizon
+    promise = find_promise(promise)
+    horizon = horizon or promise.horizon
     rows: list[dict[str, Any]] = []
     ranked: list[pl.DataFrame] = []
     for split in range(n_splits):
         parts = split_users(interactions, fit_share, seed=(seed, split))
         model = PopulationConformal(
             measure,
-            promise=found,
+            promise=promise,
             horizon=horizon,
             cut=cut,
             n_calibration=max_users,
@@ -256,18 +256,19 @@ def new_user_test(
             seed=seed + split,
         ).fit(count_precedence(parts.fit, ties=ties))
         cases = profile_cases(parts.new, horizon, min_known=min_known)
-        tested = _ask(model, cases.sample(max_users, seed + split), cut, significances, delta)
-        rows += [{"split": split, **row} for row in tested.rows(significances)]
+        cases = cases.sample(max_users, seed + split)
+        outcomes, found = _ask(model, cases, cut, significances, delta)
+        rows += [{"split": split, **row} for row in found]
         if diagnose:
+            # Users and items of several fits are others.
+            item = pl.when(pl.col("item") >= 0).then(pl.col("item") + split * interactions.n_items)
             ranked += [
                 items.with_columns(
                     pl.lit(split).alias("split"),
-                    # Users and items of several fits are others.
                     pl.col("user") + split * interactions.n_users,
-                    pl.col("item")
-                    + pl.when(pl.col("item") < 0).then(0).otherwise(split * interactions.n_items),
+                    item.otherwise(-1).alias("item"),
                 )
-                for items in _ranked_items(model, tested.outcomes, cut)
+                for items in _ranked_items(model, outcomes, cut)
             ]
     items = pl.concat(ranked) if diagnose else None
     return NewUserTest(
@@ -275,50 +276,6 @@ def new_user_test(
         None if items is None else miss_by_support(items),
         None if items is None else _rankings(items),
     )
-
-
-@dataclass(frozen=True)
-class _AskedUsers:
-    """The new users of one split; losses and sizes are ε × users."""
-
-    outcomes: Outcomes
-    losses: NDArray[np.float64]
-    sizes: NDArray[np.float64]
-    unknown: NDArray[np.float64]
-    """For each user, the loss that no set of known items avoids."""
-    reachable: NDArray[np.bool_]
-    floor: float
-    calibration_losses: NDArray[np.float64] | None
-    """ε × calibration users; None for a precision, which has no risk curve."""
-    n_calibration: int
-
-    def rows(self, significances: Sequence[float]) -> Iterator[dict[str, Any]]:
-        """Yield a row for each ε."""
-        for at, epsilon in enumerate(significances):
-            shown = ~np.isnan(self.losses[at])
-            losses, n_new = self.losses[at, shown], len(self.unknown)
-            observed = float(losses.mean()) if len(losses) else np.nan
-            if self.calibration_losses is None:
-                # Of a precision: as many calibration users in a hundred are shown anything.
-                calibration = np.nan
-                variance = _variance(losses) * n_new / self.n_calibration
-            else:
-                calibration = float(self.calibration_losses[at].mean())
-                variance = _variance(self.calibration_losses[at])
-            error = (_variance(losses) + variance) ** 0.5
-            yield {
-                "epsilon": float(epsilon),
-                "observed": observed,
-                "calibration": calibration,
-                "standard_error": error,
-                "lower": observed - _Z * error,
-                "size": float(self.sizes[at, shown].mean()) if len(losses) else np.nan,
-                "floor": self.floor,
-                "unknown": float(self.unknown.mean()),
-                "reachable": bool(self.reachable[at]),
-                "n_calibration": self.n_calibration,
-                "n_new": n_new,
-            }
 
 
 def _variance(losses: NDArray[np.float64]) -> float:
@@ -332,13 +289,11 @@ def _ask(
     cut: Cut,
     significances: Sequence[float],
     delta: float,
-) -> _AskedUsers:
-    """Ask a fitted model about new users."""
+) -> tuple[Outcomes, list[dict[str, Any]]]:
+    """Ask a fitted model about new users; return their outcomes, and a row for each ε."""
     promise, statistics = find_promise(model.promise), model.statistics_
     chances, levels = model.model_.calibration.chances, np.array(significances)
-    monotone = "miss-rate" if promise.tested else promise
     bins = chances.bins if promise.tested and chances is not None else None
-    calibration_losses, curve = None, None
     if promise.tested:
         n_bins = 0 if bins is None else bins.n
         lowest = [_lowest_bin(model, epsilon, delta, n_bins) for epsilon in significances]
@@ -348,9 +303,8 @@ def _ask(
         curve = model.calibration_.curve(promise)
         floor = curve.lowest_level()
         reachable = levels >= floor
-        calibration_losses = np.stack([losses_at(curve, curve.cut(each)) for each in levels])
     at_once = max(64, _CELLS // statistics.n_items)  # a cut by score needs all candidates' shares
-    parts, sets, unknown = [], [], []
+    parts, sets = [], []
     for begin in range(0, len(cases), at_once):
         some = observe(
             model.scorer_,
@@ -360,31 +314,52 @@ def _ask(
             bins=bins,
             doing="Asking new users",
         )
-        if curve is None:
+        if promise.tested:
             sets.append(_shown(some, lowest))
         else:
             found = measure_sets(some, cut, promise, calibration=curve, epsilons=significances)
             sets.append((found.losses, found.sizes))
-        unknown.append(losses_at(risk_curve(some, "rank", monotone), np.inf))
         parts.append(replace(some, candidate_shares=None))
-    n_calibration, n_new = len(model.calibration_), sum(map(len, unknown))
+    n_calibration, n_new = len(model.calibration_), sum(map(len, parts))
     if min(n_calibration, n_new) < FEWEST_USERS:
         raise InputError(
             f"The new-user test needs {FEWEST_USERS} calibration users and {FEWEST_USERS} new "
             f"users whom {model.recipe().name} can score, and there are {n_calibration} and "
             f"{n_new}. Give more users, or a smaller min_known."
         )
-    losses, sizes = (np.concatenate(each, axis=1) for each in zip(*sets, strict=True))
-    return _AskedUsers(
-        join_outcomes(parts),
-        losses,
-        sizes,
-        np.concatenate(unknown),
-        reachable,
-        floor,
-        calibration_losses,
-        n_calibration,
-    )
+    outcomes = join_outcomes(parts)
+    all_losses, all_sizes = (np.concatenate(each, axis=1) for each in zip(*sets, strict=True))
+    monotone = "miss-rate" if promise.tested else promise
+    unknown = losses_at(risk_curve(outcomes, "rank", monotone), np.inf)  # in no set of known items
+    rows = []
+    for epsilon, losses, sizes, is_reached in zip(
+        significances, all_losses, all_sizes, reachable, strict=True
+    ):
+        shown = ~np.isnan(losses)
+        new = _variance(losses[shown])
+        if promise.tested:  # as many calibration users in a hundred are shown anything
+            calibration, variance = np.nan, new * n_new / n_calibration
+        else:
+            left_out = losses_at(curve, curve.cut(epsilon))
+            calibration, variance = float(left_out.mean()), _variance(left_out)
+        observed = float(losses[shown].mean()) if shown.any() else np.nan
+        error = (new + variance) ** 0.5
+        rows.append(
+            {
+                "epsilon": float(epsilon),
+                "observed": observed,
+                "calibration": calibration,
+                "standard_error": error,
+                "lower": observed - _Z * error,
+                "size": float(sizes[shown].mean()) if shown.any() else np.nan,
+                "floor": floor,
+                "unknown": float(unknown.mean()),
+                "reachable": bool(is_reached),
+                "n_calibration": n_calibration,
+                "n_new": n_new,
+            }
+        )
+    return outcomes, rows
 
 
 def _lowest_bin(model: PopulationConformal, epsilon: float, delta: float, n_bins: int) -> int:
