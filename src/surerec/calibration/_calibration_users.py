@@ -255,7 +255,7 @@ class Threshold:
         return self.curve.levels(entries, without=self.own_place)
 
 
-class Segments:
+class UserSegments:
     """Users by a column of their own, and each of these by the number of known items (Mondrian).
 
     Parameters
@@ -341,11 +341,13 @@ class Thresholds:
         Where calibration users' futures had been ranked.
     promise : Promise
         What they lose as sets grow.
-    segments : Segments
+    segments : UserSegments
         Who is in which segment.
     """
 
-    def __init__(self, calibration: CalibrationUsers, promise: Promise, segments: Segments) -> None:
+    def __init__(
+        self, calibration: CalibrationUsers, promise: Promise, segments: UserSegments
+    ) -> None:
         self._calibration = calibration
         self._segments = segments
         whole = calibration.curve(promise)

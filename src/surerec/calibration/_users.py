@@ -14,8 +14,8 @@ from surerec.calibration._calibration import BestOfMany, Calibration, UserAssess
 from surerec.calibration._calibration_users import (
     CalibrationUsers,
     NamedItems,
-    Segments,
     Thresholds,
+    UserSegments,
 )
 from surerec.calibration._guarantee import NEW_ITEMS, Guarantee, level_of
 from surerec.calibration._held_out import Cases
@@ -221,8 +221,8 @@ class UserCalibration(Calibration):
         return Thresholds(self.users, self.promised, self._segments)
 
     @cached_property
-    def _segments(self) -> Segments:
-        return Segments(self.users, self.n_groups, self.people)
+    def _segments(self) -> UserSegments:
+        return UserSegments(self.users, self.n_groups, self.people)
 
     @property
     def _future(self) -> str:
