@@ -99,7 +99,7 @@ def recommend(
 
     surerec recommend /shared/films --all --output /shared/picks --engine spark --master yarn
     """
-    asked = _Asked(model, whom, options, many, reading, engine, recommender, format, output)
+    asked = _Typed(model, whom, options, many, reading, engine, recommender, format, output)
     _check(asked)
     if any(name in many for name in _WHOM[:3]):
         if asked.engine.get("engine") == "spark":
@@ -128,7 +128,7 @@ def recommend(
         next_steps({("surerec", "explain", str(model), *opt.as_words(about)): "why?"})
 
 
-class _Asked(NamedTuple):
+class _Typed(NamedTuple):
     """What was typed, table by table."""
 
     model: Path
@@ -142,7 +142,7 @@ class _Asked(NamedTuple):
     output: str | None
 
 
-def _check(asked: _Asked) -> None:
+def _check(asked: _Typed) -> None:
     """Refuse options that do not go together."""
     on_spark, _ = opt.check_engine(asked.engine)
     whom, many, output = asked.whom, asked.many, asked.output
@@ -237,7 +237,7 @@ def _to_groups(
     messages().print(plain(said.labelled))
 
 
-def _to_many(asked: _Asked) -> None:
+def _to_many(asked: _Typed) -> None:
     output, many = asked.output or "", asked.many
     into, path = is_address(output), Path(output)
     refuse_unknown_address(output)
@@ -275,7 +275,7 @@ def _to_many(asked: _Asked) -> None:
         messages().print(plain(sentence))
 
 
-def _read_histories(fitted: Recommender, asked: _Asked) -> Histories:
+def _read_histories(fitted: Recommender, asked: _Typed) -> Histories:
     """Read histories, and print what is not used of them."""
     reading = {name.removesuffix("_column"): value for name, value in asked.reading.items()}
     how: opt.Options = {"leave_out": "leave_out" in asked.many, "at": asked.whom.get("at")}
@@ -316,7 +316,7 @@ def _tally(
     return [f"{said}.", f"The guarantee covers {covered:,} of these {len(rows):,}; {column}."]
 
 
-def _on_spark(asked: _Asked) -> None:
+def _on_spark(asked: _Typed) -> None:
     from surerec.spark import recommend_spark, spark_session  # noqa: PLC0415  # an extra
 
     items = opt.read_ids(asked.options.get("items"), "items")
