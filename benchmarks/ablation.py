@@ -3,7 +3,8 @@
 ``python -m benchmarks.ablation [ml-100k ml-1m FILE …]`` trains it with the usual features alone,
 with each ingredient beside them, with all, and as each fold chooses for itself; then prints set
 sizes at equal mean miss rates, cut by score, and precision@10 of the users of
-`benchmarks.guarantees`, and how much each differs from the first: its mean and standard deviation over 20 random halves.
+`benchmarks.guarantees`, and how much each differs from the first: its mean and standard deviation
+over 20 random halves.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.guarantees ml-1m [--tables misses sizes per_user hits calendar slates
 probabilities lists] [--measures CM12 als] [--as-of] [--output out]`` prints each table, and writes
-the reliability diagrams of slates and of probabilities to the output folder. ``drifting`` is synthetic
-data that drift. Seeds are fixed: the same command prints the same numbers.
+the reliability diagrams of slates and of probabilities to the output folder. ``drifting`` is
+synthetic data that drift. Seeds are fixed: the same command prints the same numbers.
 """
 
 from __future__ import annotations

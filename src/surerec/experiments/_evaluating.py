@@ -92,8 +92,8 @@ def judge(
 ) -> Iterator[tuple[str, Judgement]]:
     """Let every algorithm judge the candidates, with the user's own profile left out of all counts.
 
-    The rows of the training items are found once for the 17 measures, those of the calibration items
-    once for both CRS.
+    The rows of the training items are found once for the 17 measures, those of the calibration
+    items once for both CRS.
     """
     known = ProfileRows(statistics, split.known, split.user)
     yield ALGORITHMS[0], Judgement(log_score(known, None)[candidates])

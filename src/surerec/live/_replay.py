@@ -221,7 +221,7 @@ def _cut_of(curve: RiskCurve, level: float) -> float:
     return curve.cut(level)
 
 
-class _Fit:
+class _ReplayFit:
     """A fit on what was known at an instant, which ranks what users may consume after it."""
 
     def __init__(
@@ -271,8 +271,8 @@ class _Player:
         self._name = profiles.name or "The data"
         self._epsilons = sorted(how.epsilons)
         self._steering = Steering.start(how.epsilons, step=how.step)
-        self._static: tuple[_Fit, _Calibrated] | None = None
-        self._now: _Fit | None = None
+        self._static: tuple[_ReplayFit, _Calibrated] | None = None
+        self._now: _ReplayFit | None = None
         self._calibrated: _Calibrated | None = None
         self._so_far: dict[int, UserDay] = {}
         self._not_judged = {NEW_ITEM: 0, TOO_LITTLE: 0}
@@ -327,7 +327,7 @@ class _Player:
         """Refit at an instant, and recalibrate on the events of the window before it."""
         # The static model is fitted on all that was known at the beginning, as a team would.
         earlier = None if start == self._begin else self._now
-        self._now = _Fit(self._profiles, self._recipe, start, self._how, earlier)
+        self._now = _ReplayFit(self._profiles, self._recipe, start, self._how, earlier)
         since = start - int(self._how.window * DAY)
         recent = (self._times >= since) & (self._times < start) & ~np.isnan(self._entries)
         if recent.sum() >= _FEWEST:
