@@ -29,7 +29,9 @@ def _levels(rate: float, n: int, rng: np.random.Generator) -> NDArray[np.float64
     return np.asarray(rng.random(n) ** (math.log(_AT) / math.log(rate)))
 
 
-def alarms_of(terms: LiveTerms, usual: NDArray[np.float64], levels: NDArray[np.float64]) -> list[int]:
+def alarms_of(
+    terms: LiveTerms, usual: NDArray[np.float64], levels: NDArray[np.float64]
+) -> list[int]:
     """Give when the watches of all confidences raise alarms; an event may raise several."""
     watches, found = list(terms.watches(usual.tolist())), []
     for time, level in enumerate(levels.tolist()):
