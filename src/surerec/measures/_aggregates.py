@@ -23,7 +23,15 @@ from surerec.measures._kernels import (
     top_products,
     total_ratios,
 )
-from surerec.measures._tiles import LeftOutUser, in_matrix, leave_out
+from surerec.measures._tiles import (
+    LeftOutUser,
+    OfCounts,
+    OfTotals,
+    OfValues,
+    Task,
+    in_matrix,
+    leave_out,
+)
 from surerec.precedence import Block, RowSource
 
 if TYPE_CHECKING:
@@ -31,7 +39,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.measures._formula import Aggregate, Measure, Statistic
+    from surerec.measures._tiles import Aggregate, Statistic, Way
     from surerec.precedence import Direction, PrecedenceStatistics
 
 STATISTIC_CODES: Final[dict[Statistic, int]] = {
@@ -55,44 +63,11 @@ _COLUMNS_TOGETHER: Final = 256
 _NONE = np.empty(0, dtype=np.int64)
 
 
-class OfCounts(NamedTuple):
-    """Aggregates of counts."""
-
-    statistic: int
-
-
-class OfTotals(NamedTuple):
-    """Totals of ratios over rows of 16-bit matrices, where they lie: CM12's way."""
-
-    statistic: int
-
-
-class OfValues(NamedTuple):
-    """Aggregates of shares, ratios and absences, wherever the rows are."""
-
-    statistic: int
-
-
-Way = OfCounts | OfTotals | OfValues
 _KERNELS: dict[type[Way], Callable[..., None]] = {
     OfCounts: aggregate_counts,
     OfTotals: total_ratios,
     OfValues: aggregate_values,
 }
-
-
-class Task(NamedTuple):
-    """One aggregate of a statistic over the rows of a profile."""
-
-    way: Way
-    wanted: int
-    """LOW, MIDDLE, TOTAL or HIGH."""
-    following: bool
-    """Whether `source` has those who follow the rows' items; else those who precede."""
-    source: RowSource
-    reverse: RowSource
-    """The other direction, which is read for RATIO alone."""
-    out: LeftOutUser
 
 
 def way_of(statistic: int, wanted: int, source: RowSource, reverse: RowSource) -> Way:
@@ -138,7 +113,8 @@ class ScoringPlan(NamedTuple):
 
 def make_plan(
     statistics: PrecedenceStatistics,
-    measure: Measure,
+    statistic: Statistic,
+    aggregate: Aggregate,
     *,
     literal: bool,
     history: NDArray[np.int64] = _NONE,
@@ -149,14 +125,14 @@ def make_plan(
     """
     rows = statistics.rows
     forward, reverse = rows.source("followers", history), rows.source("predecessors", history)
-    following = not (literal and measure.statistic == "share")
+    following = not (literal and statistic == "share")
     directions = (forward, reverse) if following else (reverse, forward)
-    statistic, wanted = STATISTIC_CODES[measure.statistic], WANTED[measure.aggregate]
+    code, wanted = STATISTIC_CODES[statistic], WANTED[aggregate]
     return ScoringPlan(
         # One type whatever rows a history has: a plan of another would be compiled for again.
-        OfValues(statistic) if len(history) else way_of(statistic, wanted, *directions),
+        OfValues(code) if len(history) else way_of(code, wanted, *directions),
         wanted,
-        -1.0 if measure.is_nonconformity else 1.0,
+        -1.0 if statistic == "absent" else 1.0,
         following,
         *directions,
         statistics.support,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -27,11 +27,10 @@ if TYPE_CHECKING:
 
     from surerec.measures._aggregates import ScoringPlan
     from surerec.measures._query import Query
+    from surerec.measures._tiles import Aggregate, Statistic
 
 _LONGEST_NAME = 100
 
-Statistic = Literal["score", "count", "share", "ratio", "absent"]
-Aggregate = Literal["top", "minimum", "median", "mean", "maximum"]
 _AT_ONCE: Final = 512
 """People whose rows are shared: the more, the more they have in common."""
 _MOST_SCORES: Final = 1 << 22
@@ -174,7 +173,9 @@ class MeasureScorer(Scorer):
         many_factors = self.measure.statistic == "score" and self.top > 1
         if many_factors or not self.statistics.rows.holds_all:
             return None
-        return make_plan(self.statistics, self.measure, literal=self.literal)
+        return make_plan(
+            self.statistics, self.measure.statistic, self.measure.aggregate, literal=self.literal
+        )
 
     def plan_of(self, history: NDArray[np.int64]) -> ScoringPlan | None:
         """Return the plan, or where rows are not all held that of a mean of ratios over a history.
@@ -186,7 +187,13 @@ class MeasureScorer(Scorer):
             return plan
         if (self.measure.statistic, self.measure.aggregate) != ("ratio", "mean"):
             return None
-        return make_plan(self.statistics, self.measure, literal=self.literal, history=history)
+        return make_plan(
+            self.statistics,
+            self.measure.statistic,
+            self.measure.aggregate,
+            literal=self.literal,
+            history=history,
+        )
 
     def score_query(self, query: Query) -> NDArray[np.float64]:
         """Score every item; see :class:`Scorer`.

@@ -30,8 +30,7 @@ from surerec.precedence.kernels import load, pick
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.measures._aggregates import Task
-    from surerec.measures._tiles import LeftOutUser
+    from surerec.measures._tiles import LeftOutUser, Task
     from surerec.precedence import RowSource
 
 

@@ -6,7 +6,7 @@ that no kernel behind it needs to know of either.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -23,6 +23,9 @@ COUNT, SHARE, RATIO, ABSENT = 0, 1, 2, 3
 LOW, MIDDLE, TOTAL, HIGH = 1, 2, 4, 8
 
 NARROW = 2  # bytes
+
+Statistic = Literal["score", "count", "share", "ratio", "absent"]
+Aggregate = Literal["top", "minimum", "median", "mean", "maximum"]
 
 
 class LeftOutUser(NamedTuple):
@@ -146,3 +149,38 @@ def in_matrix(source: RowSource) -> bool:
     """Return whether all rows are rows of the matrix, of 16 bits."""
     inside = len(source.places) == 0 or source.places.max() < len(source.matrix)
     return inside and source.matrix.itemsize == NARROW
+
+
+class OfCounts(NamedTuple):
+    """Aggregates of counts."""
+
+    statistic: int
+
+
+class OfTotals(NamedTuple):
+    """Totals of ratios over rows of 16-bit matrices, where they lie: CM12's way."""
+
+    statistic: int
+
+
+class OfValues(NamedTuple):
+    """Aggregates of shares, ratios and absences, wherever the rows are."""
+
+    statistic: int
+
+
+Way = OfCounts | OfTotals | OfValues
+
+
+class Task(NamedTuple):
+    """One aggregate of a statistic over the rows of a profile."""
+
+    way: Way
+    wanted: int
+    """LOW, MIDDLE, TOTAL or HIGH."""
+    following: bool
+    """Whether `source` has those who follow the rows' items; else those who precede."""
+    source: RowSource
+    reverse: RowSource
+    """The other direction, which is read for RATIO alone."""
+    out: LeftOutUser

@@ -1,9 +1,7 @@
 """The kernels of measures that other packages build on: pure functions on arrays."""
 
 from surerec.measures._aggregates import (
-    OfCounts,
     ScoringPlan,
-    Task,
     aggregate_columns,
     equal_columns,
     pays,
@@ -12,7 +10,18 @@ from surerec.measures._aggregates import (
     score_profile,
 )
 from surerec.measures._rough import ROUGH, rough_ratios, total_ratios_of
-from surerec.measures._tiles import COUNT, HIGH, LOW, MIDDLE, NARROW, RATIO, TOTAL, LeftOutUser
+from surerec.measures._tiles import (
+    COUNT,
+    HIGH,
+    LOW,
+    MIDDLE,
+    NARROW,
+    RATIO,
+    TOTAL,
+    LeftOutUser,
+    OfCounts,
+    Task,
+)
 from surerec.measures._vectors import STRIP_BYTES, aligned_zeros, middles_of_counts
 
 __all__ = [
