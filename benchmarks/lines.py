@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.contestant import LEFT_OUT
 from benchmarks.plan import ANSWER_DATA, FIT_PEERS, LARGE_DATA, MEASURES, people_data
-from surerec._memory import in_words
+from surerec._words import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.lines import _fails, _line
 from benchmarks.plan import ALL_FILMS, FILMS, LOAD_DATA, LONG_FILE
-from surerec._memory import in_words
+from surerec._words import in_words
 
 if TYPE_CHECKING:
     from benchmarks.lines import Judge, Line

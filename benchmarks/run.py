@@ -16,7 +16,8 @@ from benchmarks.contestant import LEFT_OUT, Job, Limits, Outcome, run
 from benchmarks.lines import Judge
 from benchmarks.plotting import plot_curve
 from benchmarks.reading import reading_lines
-from surerec._memory import available_memory, in_words
+from surerec._memory import available_memory
+from surerec._words import in_words
 
 
 def main() -> int:

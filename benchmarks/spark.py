@@ -26,7 +26,7 @@ import numpy as np
 import polars as pl
 
 import surerec as sr
-from surerec._memory import in_words
+from surerec._words import in_words
 from surerec.spark import Counting, count_precedence_spark, read_frame, spark_session
 from surerec.spark._session import run_numbered
 from surerec.storage import read_card, save_model

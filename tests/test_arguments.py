@@ -8,7 +8,7 @@ import pytest
 
 import surerec as sr
 from surerec import measures
-from surerec._shown import shown
+from surerec._words import shown
 from surerec.recommenders import load_all, make_recommender, save_all
 
 

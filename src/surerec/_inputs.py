@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from surerec._memory import available_memory, in_words
-from surerec._shown import near
+from surerec._memory import available_memory
+from surerec._words import in_words, near
 from surerec.errors import InputError, SurerecError
 
 if TYPE_CHECKING:

@@ -133,18 +133,3 @@ def from_words(text: str) -> int:
     if found is None:
         raise InputError(f"{text!r} is no amount of memory; write it as 2GB or 500MB.")
     return int(float(found[1]) * 1000 ** " kMGT".index(found[2] or " "))
-
-
-def in_words(n_bytes: float) -> str:
-    """Say a number of bytes as a person would.
-
-    Examples
-    --------
-    >>> in_words(15_376_000_000)
-    '15.4 GB'
-    """
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if n_bytes < 1000:  # noqa: PLR2004
-            return f"{n_bytes:.0f} {unit}" if unit == "bytes" else f"{n_bytes:.1f} {unit}"
-        n_bytes /= 1000
-    return f"{n_bytes:.1f} TB"

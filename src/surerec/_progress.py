@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from numba.core import event
 
-from surerec._memory import in_words
+from surerec._words import in_seconds, in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,8 +35,6 @@ AT_ONCE = 0.5
 _register: Any = event.register  # numba has no types
 _unregister: Any = event.unregister
 _BETWEEN_LINES = 30.0  # seconds, while one loop is logged
-_MINUTE: Final = 60
-_SHORT: Final = 10  # seconds, below which a decimal is shown
 _NOTHING: Final = 0.05  # seconds, shown as 0.0
 
 
@@ -46,20 +44,6 @@ def terminal() -> Console:
     from rich.console import Console  # noqa: PLC0415  # takes a tenth of a second to import
 
     return Console(stderr=True)
-
-
-def in_seconds(seconds: float) -> str:
-    """Return a duration in words.
-
-    Examples
-    --------
-    >>> in_seconds(0.18), in_seconds(26.4), in_seconds(193)
-    ('0.2 s', '26 s', '3 min 13 s')
-    """
-    if seconds < _SHORT:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), _MINUTE)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 @dataclass

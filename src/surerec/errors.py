@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from surerec._shown import shown
+from surerec._words import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

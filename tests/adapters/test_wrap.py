@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import surerec as sr
-from surerec._calendar import DAY
+from surerec._words import DAY
 from tests.adapters.asking import imported_with_surerec
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surerec as sr
-from surerec._calendar import DAY
+from surerec._words import DAY
 from surerec.calibration import Ranking, UserCalibration, place_among, profile_cases, window_cases
 from surerec.errors import NotOffered
 from surerec.measures import Query

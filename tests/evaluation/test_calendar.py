@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 import surerec as sr
-from surerec._calendar import DAY, day_of
+from surerec._words import DAY, day_of
 from surerec.audit import audit
 from surerec.calibration import observe, profile_cases, window_cases
 from surerec.errors import InputError

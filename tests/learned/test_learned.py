@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surerec as sr
-from surerec._calendar import DAY
+from surerec._words import DAY
 from surerec.errors import InputError
 from surerec.evaluation import choose_users, split_user
 from surerec.measures import MeasureScorer, Query, State

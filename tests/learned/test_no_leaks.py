@@ -7,7 +7,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
 import surerec as sr
-from surerec._calendar import DAY
+from surerec._words import DAY
 from surerec.measures.als import AlsSettings, Factorisation
 from surerec.measures.learned import LearnedMeasure, _ridge
 from surerec.measures.learned import _features as features_module

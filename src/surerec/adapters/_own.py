@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 import polars as pl
 
-from surerec._checks import check_offsets
-from surerec._shown import declared_name, public_name
+from surerec._arguments import check_offsets
 from surerec._state import ArraySchema, State, check_arrays
+from surerec._words import declared_name, public_name
 from surerec.adapters._adapter import FORMS, Adapter, Form, FormAdapter, ids_of
 from surerec.errors import InputError
 from surerec.interactions import IdMap, ScoredLists, read_lists

@@ -11,10 +11,15 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from surerec._arguments import check_flag, check_number, check_optional_text, check_seed
-from surerec._checks import check_whole
+from surerec._arguments import (
+    check_flag,
+    check_number,
+    check_optional_text,
+    check_seed,
+    check_whole,
+)
 from surerec._progress import stage
-from surerec._shown import counted
+from surerec._words import counted
 from surerec.audit._groups import (
     OF_SEGMENTS,
     Grouping,

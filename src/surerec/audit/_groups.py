@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from surerec._calendar import DAY, day_of
-from surerec._shown import shown
+from surerec._words import DAY, day_of, shown
 from surerec.audit._profiles import Finding
 from surerec.audit._verdicts import (
     FEWEST_USERS,

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numba import njit
 
-from surerec._calendar import DAY
-from surerec._shown import shown
+from surerec._words import DAY, shown
 from surerec.errors import InputError
 
 if TYPE_CHECKING:

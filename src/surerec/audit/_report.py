@@ -12,7 +12,7 @@ import polars as pl
 from surerec._files import check_utf8, folder_aside
 from surerec._inputs import damage_in_words
 from surerec._notebook import html_card
-from surerec._shown import counted
+from surerec._words import counted
 from surerec.audit._verdicts import (
     HEADLINE,
     GuaranteeVerdict,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surerec._shown import counted, declared_name, shown
+from surerec._words import counted, declared_name, shown
 from surerec.audit._verdicts import FEWEST_USERS
 from surerec.calibration import false_declaration
 from surerec.errors import InputError

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from surerec._shown import counted
+from surerec._words import counted
 from surerec.conformal import TOLERANCE
 from surerec.evaluation import CHECKED_EPSILONS
 

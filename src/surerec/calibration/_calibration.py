@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from surerec._ordering import best_first
-from surerec._shown import counted
+from surerec._kernels import best_first
 from surerec._state import State
+from surerec._words import counted
 from surerec.calibration._guarantee import RANKING
 from surerec.calibration.kernels import border
 from surerec.conformal import TOLERANCE, entry_confidence, highest_confidence, in_set

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
-from surerec._arguments import check_kind
-from surerec._calendar import day_of
-from surerec._checks import MOST
-from surerec._shown import shown
+from surerec._arguments import MOST, check_kind
+from surerec._words import day_of, shown
 from surerec.errors import InputError, LeftOutWarning
 from surerec.interactions import IdMap, Interactions
 from surerec.measures import Query

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeAlias, cast
 import numpy as np
 
 from surerec._arguments import check_number
-from surerec._shown import counted
+from surerec._words import counted
 from surerec.calibration._calibration import (
     BestOfMany,
     Calibration,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 import numpy as np
 from numba import njit
 
-from surerec._ordering import best_first
+from surerec._kernels import best_first
 from surerec._progress import progress
 from surerec._threads import run_blocks
 from surerec.calibration._held_out import codes_in

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
-from surerec._calendar import DAY, day_of
 from surerec._state import State
+from surerec._words import DAY, day_of
 from surerec.calibration._calibration import BestOfMany, Calibration, UserAssessment
 from surerec.calibration._calibration_users import (
     CalibrationUsers,

@@ -12,8 +12,8 @@ import typer
 from rich.markup import escape
 
 from surerec._progress import compile_progress, printed
-from surerec._shown import shown
 from surerec._version import __version__
+from surerec._words import shown
 from surerec.cli import (
     _calibrate,
     _data,

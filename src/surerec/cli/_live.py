@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 
 import typer
 
-from surerec._shown import counted
+from surerec._words import counted
 from surerec.cli import _options as opt
 from surerec.cli._options import Option
 from surerec.cli._output import messages, plain, stdout, table, write_json

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from surerec._files import file_aside
 from surerec._inputs import reason
-from surerec._shown import visible
+from surerec._words import visible
 from surerec.errors import InputError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import typer
 
 from surerec._columns import Columns
 from surerec._files import is_stream
-from surerec._shown import counted
+from surerec._words import counted
 from surerec.cli import _options as opt
 from surerec.cli import _show
 from surerec.cli._options import Option

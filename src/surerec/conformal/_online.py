@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 import numpy as np
 
 from surerec._arguments import check_number
-from surerec._shown import shown
+from surerec._words import shown
 from surerec.conformal._p_values import TOLERANCE
 from surerec.errors import InputError
 

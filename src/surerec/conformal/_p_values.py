@@ -12,11 +12,11 @@ from surerec._arguments import (
     check_choice,
     check_number,
     check_numbers,
+    check_whole,
     check_wholes,
     is_number,
 )
-from surerec._checks import check_whole
-from surerec._shown import shown
+from surerec._words import shown
 from surerec.conformal.kernels import counts_among
 from surerec.errors import InputError
 

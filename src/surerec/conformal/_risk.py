@@ -15,8 +15,8 @@ from surerec._arguments import (
     check_mask,
     check_number,
     check_numbers,
+    check_whole,
 )
-from surerec._checks import check_whole
 from surerec.conformal._p_values import TOLERANCE
 from surerec.errors import InputError
 

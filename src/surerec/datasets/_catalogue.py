@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from surerec._arguments import check_text
-from surerec._shown import near, shown
+from surerec._words import near, shown
 from surerec.errors import InputError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from surerec._calendar import DAY
+from surerec._words import DAY
 from surerec.datasets._kernels import (
     FAVOURITES,
     FIRST_SECOND,

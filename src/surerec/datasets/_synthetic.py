@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import polars as pl
 
-from surerec._calendar import DAY
 from surerec._columns import Columns
-from surerec._shown import shown
 from surerec._threads import equal_blocks, run_blocks
+from surerec._words import DAY, shown
 from surerec.datasets import _kernels as kernels
 from surerec.datasets._profiles import fill_profiles
 from surerec.errors import InputError

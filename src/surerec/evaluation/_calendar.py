@@ -15,9 +15,9 @@ from surerec._arguments import (
     check_number,
     check_numbers,
     check_seed,
+    check_whole,
 )
-from surerec._calendar import DAY, day_of
-from surerec._checks import check_whole
+from surerec._words import DAY, day_of
 from surerec.calibration import (
     Cases,
     Cut,

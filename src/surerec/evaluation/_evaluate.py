@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, get_args
 import numpy as np
 import polars as pl
 
-from surerec._arguments import check_choice, check_text
-from surerec._checks import check_whole
+from surerec._arguments import check_choice, check_text, check_whole
 from surerec._files import check_utf8, file_aside
-from surerec._shown import shown
+from surerec._words import shown
 from surerec.calibration import compare_with_items
 from surerec.errors import InputError
 from surerec.evaluation._metrics import hits_curve, ranking_metrics

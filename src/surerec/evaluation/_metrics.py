@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from surerec._arguments import check_mask, check_numbers
-from surerec._checks import check_whole
+from surerec._arguments import check_mask, check_numbers, check_whole
 from surerec.errors import InputError
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from surerec._arguments import check_kind, check_number, check_seed
-from surerec._checks import check_whole
+from surerec._arguments import check_kind, check_number, check_seed, check_whole
 from surerec.calibration import Cases, codes_in, find_promise, observe, profile_cases
 from surerec.errors import InputError, NotOffered
 from surerec.evaluation._calendar import join_outcomes

@@ -13,9 +13,9 @@ from surerec._arguments import (
     check_mask,
     check_number,
     check_seed,
+    check_whole,
     check_wholes,
 )
-from surerec._checks import check_whole
 from surerec.conformal import left_out_up_to
 from surerec.errors import InputError
 from surerec.interactions import Interactions

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy import stats
 
-from surerec._arguments import check_number, check_numbers
-from surerec._checks import check_whole
+from surerec._arguments import check_number, check_numbers, check_whole
 from surerec.errors import InputError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surerec._checks import check_whole
+from surerec._arguments import check_whole
 from surerec._files import file_aside
 from surerec._inputs import parse_json, read_whole
 from surerec._version import __version__

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from surerec._arguments import check_code, check_list
-from surerec._shown import shown
+from surerec._words import shown
 from surerec.errors import InputError
 from surerec.interactions._ids import IdMap
 from surerec.interactions._interactions import Interactions, RowsRead

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from surerec._arguments import check_list
-from surerec._shown import shown
+from surerec._words import shown
 from surerec.errors import InputError
 from surerec.interactions._cells import read_times
 from surerec.interactions._tables import table_from_frame

@@ -10,9 +10,8 @@ import numpy as np
 import polars as pl
 from numba import njit
 
-from surerec._arguments import check_choice, check_list
-from surerec._checks import check_whole
-from surerec._shown import near, shown
+from surerec._arguments import check_choice, check_list, check_whole
+from surerec._words import near, shown
 from surerec.errors import InputError, UnknownId
 
 if TYPE_CHECKING:

@@ -12,14 +12,15 @@ import polars as pl
 from surerec._arguments import (
     check_code,
     check_codes,
+    check_offsets,
     check_optional_text,
+    check_whole,
     check_wholes,
 )
-from surerec._checks import check_offsets, check_whole
 from surerec._columns import Columns
 from surerec._kernels import first_bad_profile
-from surerec._memory import available_memory, in_words
-from surerec._shown import shown
+from surerec._memory import available_memory
+from surerec._words import in_words, shown
 from surerec.errors import InputError
 from surerec.interactions._cells import whole_floats
 from surerec.interactions._ids import IdMap

@@ -16,11 +16,11 @@ from surerec._arguments import (
     check_optional_text,
     check_path,
     check_text,
+    check_whole,
 )
-from surerec._checks import check_whole
 from surerec._inputs import damage_in_words
-from surerec._shown import shown
 from surerec._threads import run_blocks
+from surerec._words import shown
 from surerec.errors import InputError
 from surerec.interactions._cells import read_ids, read_ratings, read_times
 from surerec.interactions._database import (

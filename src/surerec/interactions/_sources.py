@@ -11,7 +11,8 @@ import polars as pl
 
 from surerec._arguments import check_path
 from surerec._inputs import check_file, damage_in_words
-from surerec._memory import available_memory, in_words
+from surerec._memory import available_memory
+from surerec._words import in_words
 from surerec.errors import InputError
 from surerec.interactions._tables import RawTable, table_from_frame, table_from_parquet
 from surerec.interactions._text import table_from_films, table_from_text

@@ -16,7 +16,8 @@ import polars as pl
 from numba import njit
 
 from surerec._inputs import check_file, damage_in_words, read_whole
-from surerec._memory import available_memory, in_words
+from surerec._memory import available_memory
+from surerec._words import in_words
 from surerec.errors import InputError
 from surerec.interactions._names import find_columns, looks_like_header
 from surerec.interactions._tables import RawTable

@@ -13,7 +13,7 @@ import polars as pl
 from surerec._arguments import check_path
 from surerec._columns import Columns
 from surerec._inputs import damage_in_words
-from surerec._shown import counted, shown
+from surerec._words import counted, shown
 from surerec.errors import InputError
 from surerec.interactions._database import is_address, without_password
 from surerec.interactions._sources import concatenate, read_tables

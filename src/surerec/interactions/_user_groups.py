@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from surerec._checks import check_whole
+from surerec._arguments import check_whole
 from surerec._state import ArraySchema, State, check_arrays
 from surerec.errors import InputError
 from surerec.interactions._sources import concatenate, read_tables

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from surerec._shown import counted
+from surerec._words import counted
 from surerec.calibration import NEW_ITEMS, Calibration, Guarantee, UserAssessment, level_of
 from surerec.conformal import TOLERANCE
 

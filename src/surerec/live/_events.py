@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 import numpy as np
 
 from surerec._memory import available_memory
-from surerec._shown import shown
 from surerec._threads import run_blocks
+from surerec._words import shown
 from surerec.errors import InputError
 from surerec.live import _ledger as reasons
 from surerec.live._adaptive import AdaptiveCalibration

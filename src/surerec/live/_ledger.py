@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 import polars as pl
 
-from surerec._arguments import check_list, check_number
-from surerec._calendar import DAY, day_of
-from surerec._checks import check_whole
-from surerec._shown import counted
+from surerec._arguments import check_list, check_number, check_whole
+from surerec._words import DAY, counted, day_of
 from surerec.conformal import (
     DEFAULT_FALSE_ALARMS,
     DEFAULT_STEP,

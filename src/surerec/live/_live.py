@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, Type
 import polars as pl
 from polars.exceptions import PolarsError
 
-from surerec._arguments import check_list, check_path
-from surerec._checks import check_whole
+from surerec._arguments import check_list, check_path, check_whole
 from surerec._files import check_utf8, file_aside
 from surerec._threads import one_thread
 from surerec.conformal import UserDay

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 import numpy as np
 import polars as pl
 
-from surerec._arguments import check_choice, check_kind, check_number
-from surerec._calendar import DAY, day_of
-from surerec._checks import check_whole
+from surerec._arguments import check_choice, check_kind, check_number, check_whole
 from surerec._files import check_utf8, folder_aside
 from surerec._progress import progress
 from surerec._threads import run_blocks
+from surerec._words import DAY, day_of
 from surerec.calibration import Cut, Ranking, candidates_of
 from surerec.conformal import (
     DEFAULT_FALSE_ALARMS,

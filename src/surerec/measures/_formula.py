@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from surerec._arguments import check_flag, check_kind
-from surerec._checks import check_whole
-from surerec._shown import near, shown
+from surerec._arguments import check_flag, check_kind, check_whole
 from surerec._state import State
+from surerec._words import near, shown
 from surerec.errors import InputError
 from surerec.measures._aggregates import ProfileRows, aggregate, log_score, make_plan
 from surerec.measures._many import score_together

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from surerec._arguments import check_seed
-from surerec._shown import declared_name, public_name, shown
 from surerec._state import State
+from surerec._words import declared_name, public_name, shown
 from surerec.errors import InputError
 from surerec.measures._formula import MEASURES, FormulaRecipe, Measure
 from surerec.measures._scorer import UNNAMED, Contribution, Recipe, Scorer

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surerec._arguments import check_code, check_codes, check_kind, check_wholes
-from surerec._checks import check_whole
+from surerec._arguments import check_code, check_codes, check_kind, check_whole, check_wholes
 from surerec.errors import InputError
 from surerec.interactions import Interactions
 

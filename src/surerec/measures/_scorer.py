@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from surerec._arguments import check_wholes
-from surerec._shown import public_name
+from surerec._words import public_name
 from surerec.measures._query import Query
 from surerec.precedence import count_precedence
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numba import njit
 
-from surerec._arguments import check_number
-from surerec._checks import check_whole
+from surerec._arguments import check_number, check_whole
 from surerec._progress import progress
 from surerec._state import ArraySchema, State, check_arrays
 from surerec._threads import available_threads

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from surerec._checks import check_offsets
+from surerec._arguments import check_offsets
 from surerec._memory import available_memory
 from surerec._threads import run_blocks
 from surerec.precedence._kernels import compress_rows

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from surerec._arguments import check_kind
-from surerec._checks import check_whole
+from surerec._arguments import check_kind, check_whole
 from surerec._memory import available_memory
 from surerec.errors import InputError, NoUsers
 from surerec.interactions import GrowingInteractions

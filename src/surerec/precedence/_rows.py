@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numba import njit
 
-from surerec._memory import available_memory, in_words
+from surerec._memory import available_memory
+from surerec._words import in_words
 from surerec.errors import InputError
 from surerec.precedence._kernels import subtract_users
 

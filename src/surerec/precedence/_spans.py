@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from surerec._checks import check_offsets
+from surerec._arguments import check_offsets
 from surerec._grouping import group_pairs
 from surerec._threads import available_threads, equal_blocks, run_blocks, run_together
 from surerec.precedence._kernels import (

@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from surerec._arguments import check_choice, check_code, check_codes, check_kind, check_wholes
-from surerec._checks import check_whole
-from surerec._memory import available_memory, in_words
+from surerec._arguments import (
+    check_choice,
+    check_code,
+    check_codes,
+    check_kind,
+    check_whole,
+    check_wholes,
+)
+from surerec._memory import available_memory
 from surerec._progress import compile_progress, progress, stage
-from surerec._shown import shown
+from surerec._words import in_words, shown
 from surerec.errors import InputError, NoUsers
 from surerec.interactions import Interactions, as_interactions
 from surerec.precedence._bounded import BoundedRows, divide_budget, hold_rows

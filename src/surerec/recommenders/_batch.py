@@ -12,10 +12,10 @@ import numpy as np
 import polars as pl
 
 from surerec._arguments import check_flag
-from surerec._calendar import DAY
 from surerec._columns import Columns
 from surerec._progress import progress
 from surerec._threads import available_threads, run_blocks
+from surerec._words import DAY
 from surerec.errors import HistoriesWarning, InputError
 from surerec.interactions import (
     History,

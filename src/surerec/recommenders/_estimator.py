@@ -9,10 +9,9 @@ from dataclasses import replace
 from functools import update_wrapper, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
-from surerec._arguments import check_flag, check_path, check_text
-from surerec._checks import check_whole
+from surerec._arguments import check_flag, check_path, check_text, check_whole
 from surerec._progress import compile_progress, stage, time_stages
-from surerec._shown import shown
+from surerec._words import shown
 from surerec.calibration import NamedItems, UserCalibration, refuse_false_declaration
 from surerec.errors import InputError, NotFittedError
 from surerec.measures import as_scorer

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from surerec._arguments import check_flag, check_path, check_text
-from surerec._shown import near, shown
+from surerec._words import near, shown
 from surerec.calibration import PROMISES
 from surerec.errors import InputError, SurerecError, UnknownRecommender
 from surerec.measures import recipe_names

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from surerec._arguments import check_choice, check_list
-from surerec._calendar import day_of
-from surerec._checks import check_whole
+from surerec._arguments import check_choice, check_list, check_whole
 from surerec._state import State
+from surerec._words import day_of
 from surerec.calibration import Guarantee, UserAssessment, codes_in, level_of
 from surerec.conformal import users_needed
 from surerec.errors import InputError, LeftOutWarning, NotOffered, TooFewUsers

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from surerec._arguments import check_choice
-from surerec._checks import check_offsets
+from surerec._arguments import check_choice, check_offsets
 from surerec._progress import progress
 from surerec._state import ArraySchema, State, check_arrays
 from surerec._threads import run_blocks

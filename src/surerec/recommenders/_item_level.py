@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from surerec._arguments import check_choice, check_flag, check_seed
-from surerec._checks import check_whole
+from surerec._arguments import check_choice, check_flag, check_seed, check_whole
 from surerec.calibration import (
     ItemCalibration,
     TransductiveCalibration,

@@ -12,7 +12,7 @@ import polars as pl
 
 from surerec._arguments import check_codes, check_kind
 from surerec._columns import Columns, frame_of
-from surerec._shown import shown
+from surerec._words import shown
 from surerec.calibration import Guarantee, guarantee_of
 from surerec.errors import InProfile, InputError, NotOffered
 from surerec.recommenders import _batch, _group_answers

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 import numpy as np
 
-from surerec._arguments import check_flag, check_text
-from surerec._checks import check_whole
-from surerec._shown import counted
+from surerec._arguments import check_flag, check_text, check_whole
+from surerec._words import counted
 from surerec.calibration import LIST_MOST
 from surerec.conformal import significance_of
 from surerec.errors import InputError, NoConfidence, NotOffered

@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from surerec._arguments import check_flag, check_kind
-from surerec._calendar import DAY, day_of
 from surerec._progress import stage
+from surerec._words import DAY, day_of
 from surerec.calibration import (
     LeftOutUsers,
     UserCalibration,

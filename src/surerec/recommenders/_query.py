@@ -13,7 +13,7 @@ import polars as pl
 
 from surerec._arguments import check_list
 from surerec._columns import Columns
-from surerec._shown import shown
+from surerec._words import shown
 from surerec.errors import (
     InputError,
     LeftOutWarning,

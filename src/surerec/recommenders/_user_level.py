@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from surerec._arguments import check_choice, check_number, check_seed
-from surerec._checks import check_whole
+from surerec._arguments import check_choice, check_number, check_seed, check_whole
 from surerec.calibration import (
     NamedItems,
     NobodyTook,

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast, ge
 import numpy as np
 
 from surerec._arguments import check_choice, check_kind
-from surerec._calendar import DAY
 from surerec._progress import stage
 from surerec._state import ArraySchema, State, check_arrays
+from surerec._words import DAY
 from surerec.adapters import (
     ListsAdapter,
     WrappedRecipe,

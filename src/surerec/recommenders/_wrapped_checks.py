@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, get_args
 
 import numpy as np
 
-from surerec._calendar import DAY, day_of
+from surerec._words import DAY, day_of
 from surerec.adapters import adapt
 from surerec.calibration import NEW_ITEMS, Cut, Newcomers, Nobody, OfTheFit, next_items
 from surerec.errors import AssumedIdsWarning, InputError, LeftOutWarning

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from surerec import errors
-from surerec._shown import shown
+from surerec._words import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, model_v
 from pydantic.functional_validators import BeforeValidator
 from typing_extensions import TypedDict
 
-from surerec._shown import near
+from surerec._words import near
 from surerec.calibration import Guarantee
 
 MAX_HISTORY: Final = 5_000

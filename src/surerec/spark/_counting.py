@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from surerec._grouping import group_rows
-from surerec._memory import in_words
 from surerec._threads import equal_blocks
+from surerec._words import in_words
 from surerec.errors import InputError
 from surerec.precedence.counting import RowForm, narrowest
 from surerec.precedence.kernels import count_rows, find_spans

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from surerec._columns import Columns
-from surerec._memory import in_words
+from surerec._words import in_words
 from surerec.errors import InputError
 from surerec.interactions import IdMap, read_titles, titles_by_code
 from surerec.precedence import PrecedenceStatistics, Strategy, Ties

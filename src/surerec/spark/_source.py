@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from surerec._calendar import DAY
+from surerec._words import DAY
 from surerec.errors import InputError
 from surerec.interactions import RowsRead, find_columns
 

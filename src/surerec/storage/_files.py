@@ -17,8 +17,8 @@ import numpy as np
 import polars as pl
 
 from surerec._columns import Columns
-from surerec._memory import in_words
 from surerec._state import ArraySchema
+from surerec._words import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -11,15 +11,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
 
-from surerec._checks import check_profiles
+from surerec._arguments import check_profiles
 from surerec._columns import Columns
 from surerec._files import DISK_FULL, check_utf8, digest
 from surerec._inputs import did_you_mean
 from surerec._lock import exclusive
-from surerec._memory import in_words
 from surerec._progress import progress
 from surerec._state import State
 from surerec._threads import run_blocks
+from surerec._words import in_words
 from surerec.errors import InputError
 from surerec.interactions import IdMap, Interactions, RowsRead
 from surerec.precedence import PrecedenceStatistics, Ties, rows_from

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from surerec._checks import MOST
+from surerec._arguments import MOST
 from surerec._state import State
 from surerec._version import __version__
 from surerec.errors import InputError

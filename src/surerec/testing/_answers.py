@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from surerec._arguments import check_kind
-from surerec._calendar import DAY
+from surerec._words import DAY
 from surerec.audit import audit
 from surerec.datasets import synthetic
 from surerec.errors import InProfile, InputError, NoConfidence, NotFittedError, UnknownHistory

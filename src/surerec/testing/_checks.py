@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surerec._arguments import check_choice, check_kind, check_list, check_seed
-from surerec._checks import check_whole
+from surerec._arguments import check_choice, check_kind, check_list, check_seed, check_whole
 from surerec.calibration import with_other_items
 from surerec.interactions import Interactions
 from surerec.measures import Query, as_recipe

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from surerec._calendar import DAY
 from surerec._threads import one_thread, run_blocks
+from surerec._words import DAY
 from surerec.errors import InputError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from numba import njit
 
-from surerec._calendar import DAY
+from surerec._words import DAY
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

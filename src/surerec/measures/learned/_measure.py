@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from surerec._checks import check_whole
+from surerec._arguments import check_whole
 from surerec._progress import progress
 from surerec._threads import run_blocks
 from surerec.errors import InputError, TooFewUsers

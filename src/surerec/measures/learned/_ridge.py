@@ -11,8 +11,9 @@ import numpy as np
 from numba import njit
 
 from surerec._grouping import group_rows
-from surerec._memory import available_memory, in_words
+from surerec._memory import available_memory
 from surerec._threads import run_blocks
+from surerec._words import in_words
 from surerec.precedence import Spans
 
 if TYPE_CHECKING:

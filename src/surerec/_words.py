@@ -1,4 +1,4 @@
-"""Values in sentences, whatever they are in a few words of one line; and names like them."""
+"""Values in words: any value in a few words of one line, days, bytes and durations."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _LONGEST: Final = 80
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _COMPARED: Final = 200  # characters of what was typed: comparing takes time by the square
+_MINUTE: Final = 60
+_SHORT: Final = 10  # seconds, below which a decimal is shown
+DAY: Final = 86_400_000_000
+"""Microseconds of a day."""
 
 
 def shown(value: object) -> str:
@@ -92,3 +98,43 @@ def near(typed: str, names: Iterable[str], *, n: int = 3, alike: float = 0.5) ->
     ['ml-100k', 'ml-1m']
     """
     return get_close_matches(typed[:_COMPARED], list(names), n=n, cutoff=alike)
+
+
+def day_of(time: int) -> str:
+    """Give the day of an instant in microseconds since 1970.
+
+    Examples
+    --------
+    >>> day_of(1_000_000_000_000_000)
+    '2001-09-09'
+    """
+    return str(np.datetime64(time, "us").astype("datetime64[D]"))
+
+
+def in_words(n_bytes: float) -> str:
+    """Say a number of bytes as a person would.
+
+    Examples
+    --------
+    >>> in_words(15_376_000_000)
+    '15.4 GB'
+    """
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if n_bytes < 1000:  # noqa: PLR2004
+            return f"{n_bytes:.0f} {unit}" if unit == "bytes" else f"{n_bytes:.1f} {unit}"
+        n_bytes /= 1000
+    return f"{n_bytes:.1f} TB"
+
+
+def in_seconds(seconds: float) -> str:
+    """Return a duration in words.
+
+    Examples
+    --------
+    >>> in_seconds(0.18), in_seconds(26.4), in_seconds(193)
+    ('0.2 s', '26 s', '3 min 13 s')
+    """
+    if seconds < _SHORT:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), _MINUTE)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
