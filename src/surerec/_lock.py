@@ -33,7 +33,7 @@ def exclusive(path: Path, *, wait: bool = True) -> Iterator[None]:
         try:
             file = path.open("ab")
         except FileNotFoundError:
-            if path.is_symlink():  # to nowhere
+            if path.parent.is_dir():  # which takes no such file, or it is a link to nowhere
                 raise
             continue  # another process has just removed the folder
         with file:
