@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -74,7 +75,6 @@ _Kind = TypeVar("_Kind")
 _LONGEST_NAME: Final = 255  # bytes of a file's name
 # What NumPy says of what it cannot turn into numbers.
 _NO_NUMBERS = (TypeError, ValueError, OverflowError, AttributeError, RuntimeError)
-_TOO_LARGE: Final = 10**300  # of integers, which floats then cannot hold
 _INT64: Final = (-(2**63), 2**63 - 1)
 
 
@@ -101,12 +101,16 @@ def check_number(
     >>> check_number("level", np.float32(0.5), 0, 1, "between 0 and 1")
     0.5
     """
-    number: Any = value
-    if is_number(value) and (isinstance(value, float) or abs(number) < _TOO_LARGE):
+    if is_number(value):
+        number: Any = value
+        try:
+            number = float(number)
+        except OverflowError:  # an integer that no float holds
+            number = math.nan
         above = number >= low if ends[0] else number > low
         below = number <= high if ends[1] else number < high
         if above and below:  # NaN is neither
-            return float(number)
+            return number
     raise InputError(f"{name} is {shown(value)}; it must be {must}.")
 
 

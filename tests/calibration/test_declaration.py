@@ -249,7 +249,7 @@ def test_an_audit_measures_both_ways_of_calibrating(dense):
     verdicts = {each.kind: each for each in found.verdicts}
     assert verdicts["miss-rank"].kept
     assert verdicts["miss-rank-as-used"].verdict == "does not hold"
-    assert "calibrated on people it learned from" in verdicts["miss-rank-as-used"].name
+    assert "calibrated on users it learned from" in verdicts["miss-rank-as-used"].name
     assert any("fitted on half of the users" in why for why in found.skipped)
     assert not any(kind.endswith("as-used") for kind in audit(dense, "CM12").coverage["kind"])
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surerec as sr
-from surerec.measures._tiles import LeftOut, leave_out
+from surerec.measures._tiles import LeftOutUser, leave_out
 from surerec.measures.learned import _items, _sums
 from surerec.measures.learned._items import WINDOWS, Near
 from surerec.precedence import of_matrix, spans
@@ -66,7 +66,7 @@ def test_sums_are_those_of_row_after_row_without_the_user(
     history = chance.integers(0, n_columns, n_rows)
     wide = np.zeros(n_columns, np.uint32)
     times = np.sort(chance.integers(0, max(n_own // 2, 1), n_own))
-    out = LeftOut(own, *leave_out(history, wide, own, times, True))._replace(
+    out = LeftOutUser(own, *leave_out(history, wide, own, times, True))._replace(
         support=support.astype(np.int64)
     )
     instants = np.full(n_columns, -1)

@@ -59,7 +59,7 @@ def test_who_calibrates_only_groups_is_taken_out_of_them(orders, tmp_path) -> No
     with Live.create(tmp_path / "shop", model, recount=False) as live:
         live.recommend(group=orders.users.ids[:2].to_list())
         served = live._state.growing.model
-        members = {*served.groups.calibrations[0].outcomes.users.tolist()}
+        members = {*served.groups.by_size[2].outcomes.users.tolist()}
         only = sorted(members - {*served.calibration.users.users.tolist()})
         assert live.forget(orders.users[only[0]]).calibrated
         assert live._state.growing.model.groups.sizes == ()

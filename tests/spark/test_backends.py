@@ -5,10 +5,20 @@ import polars as pl
 import pytest
 
 import surerec as sr
-from surerec.precedence import MemoryBackend
 from surerec.spark import Counting, SparkBackend, read_frame
 from surerec.storage import read_card, save_model
 from tests import oracle
+
+
+class MemoryBackend:
+    """Counts in this machine's memory."""
+
+    def __init__(self, reading=None):
+        self.reading = reading or {}
+
+    def count(self, frame, **how):
+        return sr.count_precedence(sr.read_interactions(frame, **self.reading), **how)
+
 
 pytestmark = pytest.mark.spark
 

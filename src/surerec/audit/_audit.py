@@ -91,7 +91,11 @@ _KNEW_LATER: Final = (
     "had happened by then."
 )
 _ITEM_LEVEL, _USER_LEVEL = "item-level p-values", "user-level guarantees"
-_PROMISES: Final = tuple(promise for promise in PROMISES.values() if promise.monotone)
+
+
+def _promises() -> list[Promise]:
+    """Return the guarantees that are tested: those whose loss never grows with the set."""
+    return [promise for promise in PROMISES.values() if promise.monotone]
 
 
 def audit(
@@ -220,7 +224,7 @@ class _Run:
 
     def measure(self) -> None:
         """Measure every section; what cannot be measured is said."""
-        titles = [(self.subject.title(promise), promise) for promise in _PROMISES]
+        titles = [(self.subject.title(promise), promise) for promise in _promises()]
         then = titles if self.as_of else []
         sections: list[tuple[str, str, Callable[[], None]]] = [
             *(("new users", "New users are", partial(self.new_users, one)) for _, one in titles),
@@ -533,7 +537,7 @@ def _small_audit(
 ) -> Audit:
     """Return what is known of data with too few users, and which guarantees can be given."""
     skipped, known = [], subject.min_known
-    for promise in _PROMISES:
+    for promise in _promises():
         try:
             n = len(profile_cases(interactions, subject.horizon(promise), min_known=known))
         except InputError:
