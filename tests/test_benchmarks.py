@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 PEERS = ("scipy", "implicit", "implicit-als", "duckdb", "polars", "numpy", "crepes", "ir-measures")
 

@@ -87,6 +87,7 @@ def test_small_segments_are_named_and_pooled(marginal, fitted, country):
     assert set(pooled.values()) == {"AT", "DE", "FR", "other"}
 
 
+@pytest.mark.slow
 def test_the_report_and_the_folder_have_it(marginal, tmp_path):
     page = marginal.to_html()
     assert "Segments" in page

@@ -134,6 +134,7 @@ def test_the_contract(name, check, tmp_path):
     CHECKS[check](SUBJECTS[name], tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", A_FEW)
 def test_it_is_audited(name, tmp_path):
     CHECKS["audited"](SUBJECTS[name], tmp_path)

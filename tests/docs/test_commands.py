@@ -62,6 +62,7 @@ def test_every_command_is_understood(words):
         assert context.params
 
 
+@pytest.mark.slow
 def test_those_that_can_be_run_are_run(folder, cli, monkeypatch):
     monkeypatch.chdir(folder)
     ran = 0

@@ -7,6 +7,8 @@ pytest.importorskip("lightgbm", reason="learning needs the extra: pip install 's
 
 from fuzz import folders, kills, requests
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(("kind", "n"), [(folders, 15), (requests, 120), (kills, 2)])
 def test_nothing_fails(kind, n):

@@ -336,6 +336,7 @@ def test_a_folder_that_is_none_is_one_sentence(tmp_path, model):
         Live(tmp_path / "shop")
 
 
+@pytest.mark.slow
 def test_kill_9_at_any_moment_loses_nothing_and_takes_nothing_twice(tmp_path, model):
     folder = tmp_path / "shop"
     Live.create(folder, model).close()

@@ -159,6 +159,7 @@ def test_a_killed_worker_loses_nothing(shop, start):
         assert history_of(client, 9)[-6:] == [6_000 + number for number in range(6)]
 
 
+@pytest.mark.slow
 def test_a_server_that_is_killed_again_and_again_has_each_event_once():
     """As `python -m benchmarks.killing` does at length; what is wrong, it says itself."""
     seen = kill_while_ingesting(600, 2, batch=60)
