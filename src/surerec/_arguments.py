@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import numpy as np
 
@@ -102,9 +102,8 @@ def check_number(
     0.5
     """
     if is_number(value):
-        number: Any = value
         try:
-            number = float(number)
+            number = float(cast("float", value))
         except OverflowError:  # an integer that no float holds
             number = math.nan
         above = number >= low if ends[0] else number > low
