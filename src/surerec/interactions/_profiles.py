@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+_SORTED_TOGETHER = 1 << 16  # rows, whose keys stay in the second-level cache
+_SECOND = 1_000_000
+_BITS = 63
+
+
 @dataclass(frozen=True)
 class Profiles:
     """Flat profiles, and which of the given users and items they are about."""
@@ -45,9 +50,14 @@ def build_profiles(
     lengths = np.zeros(n_users, dtype=np.int64)
 
     def sort(block: tuple[int, int]) -> None:
-        sort_profiles(*block, offsets, items, times, np.zeros(n_items, np.uint32), lengths)
+        starts = offsets[block[0] : block[1] + 1]
+        rows = slice(starts[0], starts[-1])
+        order = _by_time(np.repeat(np.arange(len(starts) - 1), np.diff(starts)), times[rows])
+        if order is not None:
+            items[rows], times[rows] = items[rows][order], times[rows][order]
+        keep_firsts(*block, offsets, items, times, np.zeros(n_items, np.uint32), lengths)
 
-    list(run_blocks(sort, equal_blocks(np.diff(offsets))))
+    list(run_blocks(sort, equal_blocks(np.diff(offsets), 1 + len(items) // _SORTED_TOGETHER)))
     kept = np.flatnonzero(lengths >= max(min_length, 1))
     if len(kept) < n_users or lengths.sum() < len(items):
         offsets, items, times = select_profiles(offsets[kept], lengths[kept], items, times)
@@ -111,8 +121,27 @@ def popular_first(
     return new_items, kept
 
 
+def _by_time(owners: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """Return the places of rows by owner and time, equal ones in their order; None if they are so.
+
+    Owners ascend. Owner, time and place fit into one number nearly always, and numbers are sorted
+    five times as fast as pairs are.
+    """
+    if not ((times[1:] < times[:-1]) & (owners[1:] == owners[:-1])).any():
+        return None
+    later = times - times.min()  # modulo 2⁶⁴ where the times are that far apart
+    if not (later % _SECOND).any():
+        later //= _SECOND
+    place_bits, time_bits = len(times).bit_length(), int(later.max()).bit_length()
+    if later.min() < 0 or place_bits + time_bits + int(owners[-1]).bit_length() >= _BITS:
+        return np.lexsort((times, owners))
+    keys = (owners << time_bits | later) << place_bits | np.arange(len(times))
+    keys.sort()
+    return np.asarray(keys & ((1 << place_bits) - 1))
+
+
 @njit(nogil=True, cache=True)
-def sort_profiles(
+def keep_firsts(
     first: int,
     last: int,
     offsets: NDArray[np.int64],
@@ -121,19 +150,13 @@ def sort_profiles(
     seen: NDArray[np.uint32],
     lengths: NDArray[np.int64],
 ) -> None:
-    """Sort the profiles of users `first` … `last` − 1 by time and keep first occurrences, in place.
+    """Keep the first row of each item in the profiles of users `first` … `last` − 1, in place.
 
-    Stable: rows of one instant stay in their order. Each profile is written from the start of its
-    user's slice, and `lengths` says how far it reaches. `seen` has a place for each item, all 0.
+    Each profile is written from the start of its user's slice, and `lengths` says how far it
+    reaches. `seen` has a place for each item, all 0.
     """
     for user in range(first, last):
         begin, end = offsets[user], offsets[user + 1]
-        for place in range(begin + 1, end):
-            if times[place] < times[place - 1]:
-                order = np.argsort(times[begin:end], kind="mergesort")
-                items[begin:end] = items[begin:end][order]
-                times[begin:end] = times[begin:end][order]
-                break
         kept = begin
         for place in range(begin, end):
             item = items[place]
