@@ -8,6 +8,7 @@ import surerec as sr
 from surerec.audit import audit
 from surerec.errors import InputError
 from surerec.measures import MeasureScorer
+from tests.contracts.support import popular
 from tests.evaluation.memoriser import Memoriser
 
 
@@ -79,15 +80,6 @@ def test_members_are_counted_as_the_promise_to_the_worst_says(found):
 
 
 def test_who_cannot_be_left_out_is_said(films):
-    def popular(statistics):
-        class Popular:
-            leaves_users_out = False
-
-            def score(self, history, *, without_user=None):  # noqa: ARG002
-                return statistics.support.astype(float)
-
-        return Popular()
-
     found = audit(films, popular, n_users=250)
     assert found.together is None
     assert any("Groups of users are left out" in said for said in found.skipped)

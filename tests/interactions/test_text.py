@@ -14,6 +14,7 @@ FILMS = "7:\n30,4,2005-09-06\n41,3,2005-09-05\n\n8:\n30,1,2004-01-01\n"
 def outcome(source, *, numbers=True, **settings):
     """Return all that there is to interactions, or the message of the error."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("surerec.interactions._text._WORTHWHILE", 0)
         if not numbers:
             patch.setattr("surerec.interactions._text._read_numbers", lambda *_: None)
             patch.setattr("surerec.interactions._sources.table_from_films", lambda _: None)
@@ -109,3 +110,9 @@ def test_whatever_the_text_both_readers_agree(tmp_path_factory, lines):
     rows = "".join(",".join(cells) + "\n" for cells in lines)
     path.write_text("user,item,rating,time\n" + rows)
     assert outcome(path) == outcome(path, numbers=False)
+
+
+def test_the_first_field_of_a_file_without_a_header_may_be_padded(write):
+    path = write("r.csv", "007,5,1\n8,6,2\n")
+    read = outcome(path, columns=["user", "item", "time"])
+    assert next(ids for _, ids in read[2]) == ["007", "8"]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 import surerec as sr
 from surerec.errors import NoUsers
 from tests import oracle
+from tests.golden.test_examples import COUNTS, SUPPORT
 
 some_rows = st.lists(
     st.tuples(st.integers(0, 6), st.integers(0, 9), st.integers(0, 4)), min_size=1, max_size=60
@@ -238,22 +239,6 @@ def test_wide_counts_beyond_the_budget_are_held_as_far_as_it_goes(monkeypatch):
 
 def test_nobody_and_nothing_is_counted():
     assert matrices(sr.count_precedence(sr.Interactions.from_profiles([0, 0], [])))[0].size == 0
-
-
-# The paper's Example 3: thirty users, ten items.
-COUNTS = [
-    [0, 9, 8, 11, 7, 8, 6, 7, 7, 3],
-    [8, 0, 10, 11, 9, 7, 7, 6, 8, 4],
-    [8, 8, 0, 5, 7, 6, 5, 6, 4, 3],
-    [5, 11, 12, 0, 6, 8, 6, 6, 3, 2],
-    [7, 9, 7, 13, 0, 8, 7, 6, 9, 4],
-    [5, 9, 6, 8, 6, 0, 5, 6, 4, 1],
-    [4, 6, 5, 7, 5, 5, 0, 4, 4, 1],
-    [4, 8, 6, 10, 8, 6, 5, 0, 7, 2],
-    [7, 11, 10, 16, 7, 7, 6, 5, 0, 3],
-    [2, 1, 0, 2, 1, 2, 1, 3, 1, 0],
-]
-SUPPORT = [20, 25, 21, 25, 22, 18, 15, 18, 20, 6]
 
 
 def test_the_papers_example_can_be_given_as_counts():

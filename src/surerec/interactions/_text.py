@@ -37,6 +37,7 @@ _BOMS: Final = (
 )
 _FILM: Final = re.compile(rb"\d+:\r?\n")  # the first line of each Netflix-Prize file
 _NUMBERS: Final = {"user": pl.Int64, "item": pl.Int64, "time": pl.Int64, "rating": pl.Float64}
+_WORTHWHILE: Final = 1 << 23  # bytes: polars reads less sooner than the check here is compiled
 _WHOLE_LINE: Final = "\x01"  # a separator that no text has, so that polars gives whole lines
 _POSITIONS: Final = ("user_id", "item_id", "rating", "timestamp")  # of files that have no header
 
@@ -180,7 +181,7 @@ def _read(
     # By position: polars' own names differ between versions, and headers may repeat a name.
     positions = {role: dialect.names.index(name) for role, name in roles.items()}
     malformed = np.empty(0, dtype=np.int64)
-    found = _read_numbers(source, dialect, positions, n_rows)
+    found = _read_numbers(source, dialect, positions) if n_rows is None else None
     if found is None:
         try:
             cells = _scan(source, dialect, n_rows).collect()
@@ -205,10 +206,12 @@ def _read(
 
 
 def _read_numbers(
-    source: Path | bytes, dialect: Dialect, positions: Mapping[str, int], n_rows: int | None
+    source: Path | bytes, dialect: Dialect, positions: Mapping[str, int]
 ) -> pl.DataFrame | None:
-    """Read a file whose ids, times and ratings are all numbers; None if some are not."""
-    if len(dialect.separator) > 1 or not positions.keys() <= _NUMBERS.keys():
+    """Read a large file whose ids, times and ratings are all numbers; None if some are not."""
+    size = source.stat().st_size if isinstance(source, Path) else len(source)
+    is_plain = len(dialect.separator) == 1 and positions.keys() <= _NUMBERS.keys()
+    if size < _WORTHWHILE or not is_plain:
         return None
     text = np.memmap(source, np.uint8, "r") if isinstance(source, Path) else (
         np.frombuffer(source, np.uint8)
@@ -216,11 +219,11 @@ def _read_numbers(
     if not has_plain_numbers(text, np.uint8(ord(dialect.separator))):
         return None
     try:
-        names = _scan(source, dialect, n_rows).collect_schema().names()
+        names = _scan(source, dialect, None).collect_schema().names()
         if len(names) < len(dialect.names):
             return None
         kinds = {names[at]: _NUMBERS[role] for role, at in positions.items()}
-        frame = _scan(source, dialect, n_rows, kinds=kinds).select(*kinds).collect()
+        frame = _scan(source, dialect, None, kinds=kinds).select(*kinds).collect()
     except pl.exceptions.PolarsError:
         return None
     return frame.select(pl.col(names[at]).alias(role) for role, at in positions.items())
@@ -233,9 +236,9 @@ def has_plain_numbers(text: NDArray[np.uint8], separator: np.uint8) -> bool:
     Such an id is a text: as a number it could not be written again.
     """
     odd = False
-    for place in range(1, len(text) - 1):
+    for place in range(len(text) - 1):
         before, here, after = text[place - 1], text[place], text[place + 1]
-        begins = (before == separator) | (before == 10)  # noqa: PLR2004  # a newline
+        begins = (place == 0) | (before == separator) | (before == 10)  # noqa: PLR2004  # a newline
         padded = (here == 48) & (after >= 48) & (after < 58)  # noqa: PLR2004  # of digits
         odd |= (begins & (padded | (here == 43) | (here == 45))) | (here == 34)  # noqa: PLR2004
     return not odd

@@ -118,33 +118,6 @@ def own_columns(
 
 
 @njit(nogil=True, cache=True)
-def mark_own(
-    at: int,
-    before: int,
-    done: int,
-    columns: NDArray[np.int64],
-    instants: NDArray[np.int64],
-    following: bool,  # noqa: FBT001
-    minus: NDArray[Any],
-) -> int:
-    """Set `minus` to 1 where the user counts in a row whose item they took at `at`, else to 0.
-
-    That is where they took the column's item later, or earlier if not `following`. Rows mostly come
-    in time order, so what held for the row before, taken at `before`, is only moved on: it was
-    behind ``columns[:done]``. Returns the new `done`. Where `at` is −1 they did not take the row's
-    item, and count nowhere in it; a `before` of −1 says that, or that there was no row.
-    """
-    if at < before or before < 0:
-        done = 0
-        for column in columns:
-            minus[column] = following and at >= 0
-    while done < len(columns) and (instants[done] <= at if following else instants[done] < at):
-        minus[columns[done]] = not following
-        done += 1
-    return done
-
-
-@njit(nogil=True, cache=True)
 def in_matrix(source: RowSource) -> bool:
     """Return whether all rows are rows of the matrix, of 16 bits."""
     inside = len(source.places) == 0 or source.places.max() < len(source.matrix)
