@@ -20,10 +20,10 @@ def test_candidates_are_ranked_by_score_and_then_by_popularity(scores, data):
     order = sorted(candidates, key=lambda code: (-scores[code], popularity[code]))
     assert found.items.tolist() == order
     assert (np.diff(found.shares) < 0).all()  # equal scores too are told apart, by rank
-    ranks, shares = found.by_item(len(scores))
-    assert ranks[order].tolist() == list(range(1, len(order) + 1))
-    assert np.isinf(ranks).sum() == len(scores) - len(order)
-    assert shares.sum() == pytest.approx(1, abs=1e-6)
+    at = found.places(np.arange(len(scores)), len(scores))
+    assert at[order].tolist() == list(range(len(order)))
+    assert (at < 0).sum() == np.isinf(found.entries("rank")[at]).sum() == len(scores) - len(order)
+    assert found.shares.sum() == pytest.approx(1, abs=1e-6)
     best, mass = found.of_the_best()
     for k in (1, 3, 100):
         assert best[k - 1] == pytest.approx(np.mean([scores[code] for code in order[:k]]))

@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import surerec as sr
 from surerec._words import DAY
-from surerec.calibration import Ranking, UserCalibration, place_among, profile_cases, window_cases
+from surerec.calibration import UserCalibration, profile_cases, window_cases
 from surerec.errors import NotOffered
 from surerec.measures import Query
 from tests.calibration.test_declaration import Forgets, Memory, Silent
@@ -99,22 +97,6 @@ def test_what_comes_fitted_or_says_nothing_would_break_it(films, seen, newcomers
     found = by_who(model, films, seen, newcomers)
     assert found["new"][0] > EPSILON + 2 * NOISE  # which is why nobody is promised anything
     assert all(told == {"No guarantee"} for _, told in found.values())
-
-
-@given(
-    st.lists(st.integers(0, 4), min_size=1, max_size=30),
-    st.randoms(use_true_random=False),
-    st.booleans(),
-)
-def test_the_place_of_one_is_that_of_the_ranking(whole, chance, negative) -> None:
-    scores = np.array(whole, dtype=np.float64) - (2 if negative else 0)
-    popularity = np.array(chance.sample(range(len(scores)), len(scores)))
-    known = set(chance.sample(range(len(scores)), chance.randrange(len(scores))))
-    candidates = np.array([code for code in range(len(scores)) if code not in known])
-    ranks, shares = Ranking.of(candidates, scores, scores / 7, popularity).by_item(len(scores))
-    for item in range(len(scores)):
-        found = place_among(item, candidates, scores, scores / 7, popularity)
-        assert found == (ranks[item], shares[item])
 
 
 @pytest.mark.parametrize(

@@ -77,8 +77,7 @@ def test_sizes_and_misses_are_those_of_the_plain_way(films, begin, cut):
         others = [i for i in range(films.n_items) if i not in known and counts.support[i] > 0]
         popularity = np.argsort(np.argsort(-counts.support.astype(int), kind="stable"))
         found = Ranking.of(np.array(others), scores, values, popularity)
-        ranks, shares = found.by_item(films.n_items)
-        keys = ranks if cut == "rank" else -shares
+        keys = found.entries(cut)[found.places(np.arange(films.n_items), films.n_items)]
         return keys[item], keys[others]
 
     recipe = sr.measures.as_recipe("CM12")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
-from math import floor
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,9 +13,7 @@ from surerec._kernels import best_first
 from surerec._state import State
 from surerec._words import counted
 from surerec.calibration._guarantee import RANKING
-from surerec.calibration.kernels import border
 from surerec.conformal import TOLERANCE, entry_confidence, highest_confidence, in_set
-from surerec.conformal.kernels import counts_among
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +24,6 @@ if TYPE_CHECKING:
     from surerec.calibration._guarantee import Guarantee
     from surerec.calibration._probabilities import ItemChances
     from surerec.calibration._ranking import Ranking
-    from surerec.calibration.kernels import RoughScores
     from surerec.conformal import CalibratedProbability
     from surerec.interactions import UserGroups
     from surerec.measures import Queries, Query, Scorer
@@ -142,6 +137,11 @@ class ItemAssessment(Assessment):
     """Whether no p-value falls as the score rises."""
 
     @property
+    def lasts(self) -> bool:
+        """Whether it stays as it is: always, as it is made of arrays of its own."""
+        return True
+
+    @property
     def key(self) -> NDArray[np.float64]:
         """What ranks the candidates: the p-value."""
         return self.counts.astype(np.float64) if self.smoothed is None else self.smoothed
@@ -189,87 +189,6 @@ class ItemAssessment(Assessment):
         return inside[np.lexsort(keys)]
 
 
-class LaterAssessment(ItemAssessment):
-    """The same from counts that stay as they are: what nobody looks at is not computed.
-
-    Which items are in a set is found by one comparison each, without p-values; a set's order, its
-    p-values and, where rough scores decide, even its scores wait until they are looked at.
-
-    Parameters
-    ----------
-    exactly : callable
-        Returns the candidates' scores, and the calibration scores in ascending order.
-    rough : RoughScores or None
-        Decides most p-values without them.
-    value : callable
-        Returns scores in a unit for people.
-    **fields
-        As of :class:`ItemAssessment`.
-    """
-
-    lasts = True
-    _exactly: Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]]
-    _rough: RoughScores | None
-    _value: Callable[[NDArray[np.float64]], NDArray[np.float64]]
-    _inside: dict[float, NDArray[np.bool_]]
-
-    def __init__(
-        self,
-        exactly: Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]],
-        rough: RoughScores | None,
-        value: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-        **fields: Any,
-    ) -> None:
-        self.__dict__.update(  # frozen, and one by one would take a tenth of a short answer
-            _exactly=exactly,
-            _rough=rough,
-            _value=value,
-            levels=fields["n_calibration"] + 1,
-            _inside={},
-            **fields,
-        )
-        if rough is None:
-            self.__dict__["_exact"] = exactly()
-
-    # A method: a function of its own would hold it in a circle, and its arrays for a while longer.
-    def shown(self, order: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return the scores of some places in a unit for people, higher for what conforms more."""
-        return self._value(self.score[order])
-
-    @cached_property
-    def _exact(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return self._exactly()
-
-    @property
-    def score(self) -> NDArray[np.float64]:
-        """How well each candidate conforms."""
-        return self._exact[0]
-
-    @cached_property
-    def counts(self) -> NDArray[np.int64]:
-        """p-values as counts of `levels`."""
-        found = None if self._rough is None else self._rough.counts()
-        if found is None:
-            score, ordered = self._exact
-            found = counts_among(ordered, score)
-        return found
-
-    def included(self, significance: float) -> NDArray[np.bool_]:
-        """Return which candidates are in the set: those whose count is above the cut.
-
-        Of the l calibration scores so many are not above a score as it reaches in order, and the
-        count is one more: so it is above the cut if the score reaches the cut-th.
-        """
-        if significance not in self._inside:
-            cut = floor(significance * self.levels + TOLERANCE)
-            found = None if self._rough is None else self._rough.inside(cut)
-            if found is None:
-                score, ordered = self._exact
-                found = score >= border(ordered, cut)
-            self._inside[significance] = found
-        return self._inside[significance]
-
-
 @dataclass(frozen=True, kw_only=True)
 class UserAssessment(Assessment):
     """The ε below which each candidate is in the set, by calibration users."""
@@ -285,7 +204,7 @@ class UserAssessment(Assessment):
     @property
     def lasts(self) -> bool:
         """Whether the ranking orders all candidates: popularity changes with a live model."""
-        return self.at is not None and self.ranking is not None and self.at.min(initial=0) >= 0
+        return self.at is not None and self.at.min(initial=0) >= 0
 
     @property
     def entry_confidences(self) -> NDArray[np.float64]:
@@ -306,13 +225,9 @@ class UserAssessment(Assessment):
 
         The ranking that calibrated them has found their order.
         """
-        if self.at is None or self.ranking is None or self.at.min(initial=0) < 0:
+        if self.at is None or self.at.min(initial=0) < 0:
             return super().ordered(significance)
-        places = np.full(len(self.ranking.items), -1)
-        places[self.at] = np.arange(len(self.at))
-        order = places[places >= 0]
-        if len(order) < len(self.at):  # some were given twice
-            return super().ordered(significance)
+        order = np.argsort(self.at, kind="stable")
         return order if significance is None else order[self.included(significance)[order]]
 
 
@@ -568,24 +483,41 @@ class Uncalibrated(Calibration):
         )
 
 
-class UserCoverage(ABC):
+@dataclass(frozen=True, kw_only=True)
+class UserCoverage:
     """Who is covered by a user-level guarantee: users treated as the calibration users were.
 
-    Attributes
+    Parameters
     ----------
     people : str
         Who is covered, in the words of the guarantee.
     assumes : str
         What it assumes beside exchangeable users, in words; empty if nothing.
+    nobody : str
+        Why nobody is covered, in words; empty if somebody is.
+    in_fit : array of bool or None
+        Of each user, by code, whether the scorer was fitted on them. None if that decides nothing,
+        as for a scorer that can leave users out of what scores them.
     of_the_fit : bool
-        Whether the calibration users are among those the model was fitted on.
+        Whether the scorer was fitted on the calibration users.
+    set_aside : bool
+        Whether calibration users' last items are known now, and were kept out of the fit.
+    held_out : bool
+        Whether the calibration users had no part in what the scorer learned when it was calibrated,
+        if it cannot leave users out: else it knew their futures, and nobody is covered.
+    apart : bool
+        Whether they still have none in the scorer that serves, which may have been fitted since.
     """
 
     people: str = "users"
     assumes: str = ""
+    nobody: str = ""
+    in_fit: NDArray[np.bool_] | None = None
     of_the_fit: bool = False
+    set_aside: bool = False
+    held_out: bool = True
+    apart: bool = True
 
-    @abstractmethod
     def gap(self, scorer: Scorer, query: Query, place: int | None) -> str:
         """Return why a user is not covered; empty if they are.
 
@@ -598,107 +530,25 @@ class UserCoverage(ABC):
         place : int or None
             Which of the calibration users it is, if any.
         """
+        if self.nobody or self.in_fit is None:
+            return self.nobody or self._gap_by_declaration(scorer, query, place)
+        in_fit = query.user is not None and bool(self.in_fit[query.user])
+        if in_fit != self.of_the_fit:
+            this, those = ("was", "was not") if in_fit else ("was not", "was")
+            return (
+                f"{scorer.name} {this} fitted on this user, as it {those} on those who calibrated "
+                "it"
+            )
+        if place is not None and self.set_aside:
+            return "the last items of this user were set aside to calibrate, and are not in the fit"
+        return ""
 
-
-@dataclass(frozen=True)
-class LeftOutUsers(UserCoverage):
-    """Users who can be left out of what scores them; else those held out of the fit.
-
-    Parameters
-    ----------
-    held_out : bool
-        Whether the calibration users had no part in what the scorer learned when it was calibrated,
-        if it cannot leave users out: else it knew their futures, and nobody is covered.
-    apart : bool
-        Whether they still have none in the scorer that serves, which may have been fitted since.
-    """
-
-    held_out: bool
-    apart: bool = True
-
-    def gap(self, scorer: Scorer, query: Query, place: int | None) -> str:
+    def _gap_by_declaration(self, scorer: Scorer, query: Query, place: int | None) -> str:
         """Return what follows from what the scorer declares."""
         if scorer.leaves_users_out is False and not self.held_out:
             return (
                 f"{scorer.called} comes fitted and users cannot be left out of it, so it "
                 "may have learned from the futures that calibrate it"
             )
-        seen = seen_before(scorer, query)
         is_apart = self.apart and place is not None and scorer.leaves_users_out is False
-        return "" if is_apart else seen
-
-
-@dataclass(frozen=True)
-class OfTheFit(UserCoverage):
-    """Users whom the model was fitted on, as the calibration users were.
-
-    Parameters
-    ----------
-    in_fit : array of bool
-        Of each user, by code, whether they were in the fit.
-    set_aside : bool
-        Whether calibration users' last items are known now, and were kept out of the fit.
-    assumes : str
-        What else is assumed.
-    """
-
-    in_fit: NDArray[np.bool_]
-    set_aside: bool = False
-    assumes: str = ""
-    people: str = "users of the fit"
-    of_the_fit: bool = True
-
-    def gap(self, scorer: Scorer, query: Query, place: int | None) -> str:
-        """Return it by whether they were in the fit."""
-        if query.user is None or not self.in_fit[query.user]:
-            return (
-                f"{scorer.name} was not fitted on this user, as it was on those who calibrated it"
-            )
-        if place is not None and self.set_aside:
-            return "the last items of this user were set aside to calibrate, and are not in the fit"
-        return ""
-
-
-@dataclass(frozen=True)
-class Newcomers(UserCoverage):
-    """Users whom the model was not fitted on, as the calibration users were not.
-
-    Parameters
-    ----------
-    in_fit : array of bool
-        Of each user, by code, whether they were in the fit.
-    assumes : str
-        What else is assumed.
-    """
-
-    in_fit: NDArray[np.bool_]
-    assumes: str = ""
-    people: str = "users whom the model was not fitted on"
-
-    def gap(self, scorer: Scorer, query: Query, place: int | None) -> str:  # noqa: ARG002
-        """Return it by whether they were in the fit."""
-        if query.user is not None and self.in_fit[query.user]:
-            return (
-                f"{scorer.name} was fitted on this user, as it was not on those who calibrated it"
-            )
-        return ""
-
-
-@dataclass(frozen=True)
-class Nobody(UserCoverage):
-    """Nobody, for one reason.
-
-    Parameters
-    ----------
-    reason : str
-        Why, in words.
-    of_the_fit : bool
-        Whether the calibration users are among those the model was fitted on.
-    """
-
-    reason: str
-    of_the_fit: bool = False
-
-    def gap(self, scorer: Scorer, query: Query, place: int | None) -> str:  # noqa: ARG002
-        """Return the reason."""
-        return self.reason
+        return "" if is_apart else seen_before(scorer, query)

@@ -236,32 +236,17 @@ class LengthGroups:
         return f"{self.edges[group - 1]:,} to {self.edges[group] - 1:,} known items"
 
 
-@dataclass(frozen=True)
-class Threshold:
-    """The calibration that serves one user."""
-
-    curve: RiskCurve
-    own_place: int | None
-    """Which of the curve's users this user is, whose own future must not count."""
-    group: str
-
-    @property
-    def n_users(self) -> int:
-        """How many calibration users count."""
-        return self.curve.n_users - (self.own_place is not None)
-
-    def levels(self, entries: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the ε below which an item of each entry is in the set."""
-        return self.curve.levels(entries, without=self.own_place)
-
-
 class UserSegments:
     """Users by a column of their own, and each of these by the number of known items (Mondrian).
+
+    Each segment has a risk curve of its own.
 
     Parameters
     ----------
     calibration : CalibrationUsers
         Who calibrates.
+    promise : Promise
+        What they lose as sets grow.
     n_groups : int
         How many groups by the number of known items.
     people : UserGroups or None
@@ -277,9 +262,13 @@ class UserSegments:
     """
 
     def __init__(
-        self, calibration: CalibrationUsers, n_groups: int, people: UserGroups | None
+        self,
+        calibration: CalibrationUsers,
+        promise: Promise,
+        n_groups: int,
+        people: UserGroups | None,
     ) -> None:
-        self.people = people
+        self._calibration, self._promise, self.people = calibration, promise, people
         self.words: list[str] = []
         self.members: list[NDArray[np.bool_]] = []
         self._lengths: dict[str | None, tuple[int, LengthGroups]] = {}
@@ -331,37 +320,21 @@ class UserSegments:
             return query.segment
         return self.people.label(query.user)
 
+    @cached_property
+    def _curves(self) -> list[RiskCurve]:
+        whole = self._calibration.curve(self._promise)
+        return [whole.of_owners(some) for some in self.members]
 
-class Thresholds:
-    """A risk curve for each segment of users.
+    @cached_property
+    def _places(self) -> list[NDArray[np.int64]]:
+        """Each calibration user's place in each curve, or −1; at last that of everybody else."""
+        return [np.append(np.where(some, np.cumsum(some) - 1, -1), -1) for some in self.members]
 
-    Parameters
-    ----------
-    calibration : CalibrationUsers
-        Where calibration users' futures had been ranked.
-    promise : Promise
-        What they lose as sets grow.
-    segments : UserSegments
-        Who is in which segment.
-    """
-
-    def __init__(
-        self, calibration: CalibrationUsers, promise: Promise, segments: UserSegments
-    ) -> None:
-        self._calibration = calibration
-        self._segments = segments
-        whole = calibration.curve(promise)
-        self._curves = [whole.of_owners(some) for some in segments.members]
-        self._places = [  # at last of those who are no calibration users, whose place is −1
-            np.append(np.where(some, np.cumsum(some) - 1, -1), -1) for some in segments.members
-        ]
-
-    def of(self, query: Query) -> Threshold:
-        """Return the threshold of a user."""
-        segment, place = self._segments.of(query), self._calibration.place_of(query.user)
+    def curve_of(self, query: Query) -> tuple[RiskCurve, int | None, str]:
+        """Return the risk curve of a user's segment, their own place in it, and its words."""
+        segment, place = self.of(query), self._calibration.place_of(query.user)
         own = int(self._places[segment][-1 if place is None else place])
-        words = self._segments.words[segment]
-        return Threshold(self._curves[segment], None if own < 0 else own, words)
+        return self._curves[segment], None if own < 0 else own, self.words[segment]
 
     def most(self, significance: float, n_items: int) -> int:
         """Return how many ranks are in a set at ε at the most, whoever is left out."""
@@ -386,7 +359,7 @@ class Thresholds:
             The cuts at which the items enter.
         """
         levels, places = np.empty(len(entries)), self._calibration.places_of(people)
-        segments = np.array([self._segments.of(query) for query in people], dtype=np.int64)
+        segments = np.array([self.of(query) for query in people], dtype=np.int64)
         for segment in np.unique(segments):
             own = self._places[segment][places]
             rows = np.flatnonzero(segments[owners] == segment)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -15,21 +15,11 @@ from surerec.calibration._calibration import (
     BestOfMany,
     Calibration,
     ItemAssessment,
-    LaterAssessment,
     cannot_have_seen,
     seen_before,
 )
 from surerec.calibration._guarantee import NEW_ITEMS, Guarantee, level_of
-from surerec.calibration.kernels import (
-    RoughScores,
-    exact_ratios,
-    find_best,
-    has_rough_scores,
-    rank_among,
-    score_on_all_cores,
-    score_roughly,
-    uniforms,
-)
+from surerec.calibration.kernels import find_best, uniforms
 from surerec.conformal import TOLERANCE, left_out_up_to, smoothed_p_values
 from surerec.conformal.kernels import counts_among
 from surerec.measures import ProfileRows
@@ -39,7 +29,6 @@ if TYPE_CHECKING:
 
     from surerec.calibration._calibration import Assessment
     from surerec.measures import Queries, Query, Scorer
-    from surerec.measures.kernels import ScoringPlan
     from surerec.precedence import PrecedenceStatistics
 
 OverLater: TypeAlias = Literal["max", "median"]
@@ -78,8 +67,9 @@ def compare_with_items(
     candidates: NDArray[np.int64],
     *,
     chances: NDArray[np.float64] | None = None,
+    **fields: Any,
 ) -> ItemAssessment:
-    """Return the candidates' p-values among the calibration items: the one plain way to them.
+    """Return the candidates' p-values among the calibration items.
 
     Parameters
     ----------
@@ -89,6 +79,8 @@ def compare_with_items(
         Item codes.
     chances : array of float, optional
         For each candidate a random number in (0, 1], to break its ties by.
+    **fields
+        Other fields of the assessment.
 
     Examples
     --------
@@ -96,16 +88,15 @@ def compare_with_items(
     >>> compare_with_items(scores, np.array([1, 2]), np.array([3, 4])).p_values.round(3).tolist()
     [1.0, 0.333]
     """
-    new, known = scores[candidates], scores[calibration]
+    new, known = scores[candidates], np.sort(scores[calibration])
     return ItemAssessment(
         candidates=candidates,
         score=new,
-        shown=new.__getitem__,
-        popularity=np.arange(len(scores)),
         n_calibration=len(calibration),
-        counts=counts_among(np.sort(known), new),
+        counts=counts_among(known, new),
         levels=len(calibration) + 1,
         smoothed=None if chances is None else smoothed_p_values(known, new, chances),
+        **{"shown": new.__getitem__, "popularity": np.arange(len(scores)), **fields},
     )
 
 
@@ -197,43 +188,18 @@ class ItemCalibration(SplitCalibration):
         """Return every candidate's p-value among the calibration items."""
         history = query.history
         n_training = training_size(len(history), self.train_share)
-        n_users = max(statistics.n_users - len(query.users), 1)
-        gap, plan = seen_before(scorer, query), None
-
-        def exactly() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            scores = scorer.score_query(query.first(n_training))
-            return scores[candidates], np.sort(scores[history[n_training:]])
-
-        def value(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-            return scorer.value(scores, n_training, n_users)
-
-        if not self.smoothed and len(query.users) <= 1:
-            plan = scorer.plan_of(history[:n_training])
-        if plan is not None:
-            return LaterAssessment(
-                exactly,
-                _rough_scores(plan, scorer, statistics, query, n_training, candidates),
-                value,
-                candidates=candidates,
-                popularity=statistics.popularity,
-                n_calibration=len(history) - n_training,
-                gap=gap,
-            )
-        new, known = exactly()
-        smoothed = None
+        scores, chances = scorer.score_query(query.first(n_training)), None
         if self.smoothed:
             chances = uniforms(np.uint64(self.seed), _key(query), candidates)
-            smoothed = smoothed_p_values(known, new, chances)
-        return ItemAssessment(
-            candidates=candidates,
-            score=new,
-            shown=lambda order: value(new[order]),
+        n_users = max(statistics.n_users - len(query.users), 1)
+        return compare_with_items(
+            scores,
+            history[n_training:],
+            candidates,
+            chances=chances,
+            shown=scorer.value(scores[candidates], n_training, n_users).__getitem__,
             popularity=statistics.popularity,
-            n_calibration=len(known),
-            gap=gap,
-            counts=counts_among(known, new),
-            levels=len(known) + 1,
-            smoothed=smoothed,
+            gap=seen_before(scorer, query),
         )
 
     def best_of_many(
@@ -290,32 +256,6 @@ class ItemCalibration(SplitCalibration):
             entry_confidences=(levels - counts) / levels,
             covered=covered,
         )
-
-
-def _rough_scores(
-    plan: ScoringPlan,
-    scorer: Scorer,
-    statistics: PrecedenceStatistics,
-    query: Query,
-    n_training: int,
-    candidates: NDArray[np.int64],
-) -> RoughScores | None:
-    """Return rough scores of one user's candidates; None where only exact ones decide."""
-    history, training = query.history, query.history[:n_training]
-    own = statistics.taken_by(query.user)
-    # Rough scores of what a user to leave out consumed beside the history would be wrong.
-    if not has_rough_scores(plan) or (len(own[0]) and not np.array_equal(own[0], history)):
-        return None
-    score = score_on_all_cores if len(plan.forward.places) else score_roughly
-    rough, ordered, is_outside = score(plan, history, n_training, *own, candidates)
-
-    def exact(items: NDArray[np.int64]) -> NDArray[np.float64]:
-        again = cast(
-            "ScoringPlan", scorer.plan_of(training)
-        )  # not held, nor the rows counted for it
-        return exact_ratios(again, training, *own, items)
-
-    return RoughScores(rough, ordered, candidates, exact) if is_outside else None
 
 
 def _key(query: Query) -> NDArray[np.int64]:
@@ -429,16 +369,18 @@ def ranks_by_later_item(
     """
     if not len(rows.history):
         return np.empty((0, len(candidates)), dtype=np.int32)
-    thresholds = np.sort(rows.columns("predecessors", training).matrix, axis=1)
+    thresholds = rows.columns("predecessors", training).matrix
     counts = rows.columns("predecessors", candidates).matrix
     ranks = np.empty(counts.shape, dtype=np.int32)
     for k in range(len(ranks)):
-        if literal and thresholds[k, 0] == 0:
+        if literal and thresholds[k].min() == 0:
             ranks[k] = len(training)
         elif plain:
             ranks[k] = (thresholds[k][:, None] <= counts[k]).sum(axis=0)
         else:
-            rank_among(thresholds[k], counts[k], ranks[k])
+            # The thresholds not above each count, up to the largest of them.
+            not_above = np.bincount(thresholds[k]).cumsum(dtype=np.int32)
+            not_above.take(counts[k], out=ranks[k], mode="clip")
     informed: NDArray[np.int32] = ranks[rows.support > 0]
     return informed
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import numpy as np
@@ -92,35 +92,6 @@ def shares_of(
     return np.asarray((values * factor - shift) / total + apart)
 
 
-def place_among(
-    item: int,
-    candidates: NDArray[np.int64],
-    scores: NDArray[np.float64],
-    values: NDArray[np.float64],
-    popularity: NDArray[np.int64],
-) -> tuple[float, float]:
-    """Return the rank, from 1, and the share of one candidate, without ranking the others.
-
-    To the last digit as a :class:`Ranking` has them; infinite and 0 if it is no candidate.
-
-    Examples
-    --------
-    >>> scores, popularity = np.array([5.0, 9, 5, 8]), np.array([2, 1, 0, 3])
-    >>> rank, share = place_among(0, np.array([0, 2, 3]), scores, scores, popularity)
-    >>> rank, round(share, 2)
-    (3.0, 0.28)
-    """
-    if item not in candidates:
-        return np.inf, 0.0
-    found = scores[candidates]
-    alike = candidates[found == scores[item]]
-    rank = 1 + int(np.count_nonzero(found > scores[item]))
-    rank += int(np.count_nonzero(popularity[alike] < popularity[item]))
-    terms = share_terms(values[candidates])
-    share = shares_of(values[[item]], terms, np.array([rank]), len(candidates))
-    return float(rank), float(share[0])
-
-
 @dataclass(frozen=True)
 class Ranking:
     """The candidates of one person, best first.
@@ -155,18 +126,17 @@ class Ranking:
         shares = shares_of(found[order], share_terms(found), ranks, n)
         return cls(candidates[order], found[order], shares)
 
-    def by_item(self, n_items: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return every item's rank, from 1, and share; infinite and 0 for those not ranked."""
-        ranks, shares = np.full(n_items, np.inf), np.zeros(n_items)
-        ranks[self.items] = np.arange(1, len(self.items) + 1)
-        shares[self.items] = self.shares
-        return ranks, shares
-
     def places(self, candidates: NDArray[np.int64], n_items: int) -> NDArray[np.int64]:
         """Return where in the ranking some items are; −1 for those not ranked."""
         places = np.full(n_items, -1)
         places[self.items] = np.arange(len(self.items))
         return places[candidates]
+
+    def entries(self, cut: Literal["rank", "score"]) -> NDArray[np.float64]:
+        """Return the cut that lets each in, best first; and at last that of what is not ranked."""
+        if cut == "rank":
+            return np.append(np.arange(1.0, len(self.items) + 1), np.inf)
+        return -np.append(self.shares, 0.0)
 
     def of_the_best(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the mean value of the k best and the sum of their shares, for k up to 100.
@@ -301,12 +271,6 @@ class Outcomes:
     def __len__(self) -> int:
         return len(self.cases)
 
-    @property
-    def nbytes(self) -> int:
-        """Memory that it takes, the cases' own data apart."""
-        arrays = (getattr(self, each.name) for each in fields(self) if each.name != "cases")
-        return sum(array.nbytes for array in arrays if array is not None)
-
     def entries(self, cut: Literal["rank", "score"]) -> NDArray[np.float64]:
         """Return the cut that lets each future item in: its rank, or minus its share.
 
@@ -377,17 +341,13 @@ def observe(
     at_once = max(_CASES_AT_ONCE, asked.at_once)
 
     def one(case: int, query: Query, scores: NDArray[np.float64]) -> None:
-        values = asked.value(scores, len(query.history), statistics.n_users)
-        candidates = candidates_of(asked, statistics, query, scores, allowed)
-        popularity = statistics.popularity_without(query.users, query.history)
-        ranking = Ranking.of(candidates, scores, values, popularity)
-        ranks, shares = ranking.by_item(statistics.n_items)
+        ranking, _ = rank_items(asked, statistics, query, scores, allowed)
         future = futures[case]
-        seen = (future >= 0) & np.isfinite(ranks[future])
-        here = slice(ends[case], ends[case + 1])
+        at = np.where(future >= 0, ranking.places(future, statistics.n_items), -1)
+        seen, here = at >= 0, slice(ends[case], ends[case + 1])
         found.items[here] = np.where(seen, future, -1)
-        found.ranks[here] = np.where(seen, ranks[future], np.inf)
-        found.shares[here] = np.where(seen, shares[future], 0.0)
+        found.ranks[here] = ranking.entries("rank")[at]
+        found.shares[here] = np.append(ranking.shares, 0.0)[at]
         found.n_known[case] = len(query.history)
         found.n_candidates[case] = len(ranking.items)
         found.values[case], found.masses[case] = ranking.of_the_best()
@@ -395,9 +355,8 @@ def observe(
             found.candidate_shares[case, : len(ranking.items)] = ranking.shares
         if bins is not None and binned is not None:
             places = bins.of(ranking.shares, len(query.history))
-            hit = ranks[future[seen]].astype(np.int64) - 1
             binned[0, case] = np.bincount(places, minlength=bins.n)
-            binned[1, case] = np.bincount(places[hit], minlength=bins.n)
+            binned[1, case] = np.bincount(places[at[seen]], minlength=bins.n)
 
     def block(start: int) -> int:
         stop = min(start + at_once, n_cases)
@@ -418,18 +377,25 @@ def observe(
     return found
 
 
-def candidates_of(
+def rank_items(
     scorer: Scorer,
     statistics: PrecedenceStatistics,
     query: Query,
     scores: NDArray[np.float64],
     allowed: NDArray[np.int64] | None = None,
-) -> NDArray[np.int64]:
-    """Return the items that are ranked: what the scorer knows without the user, and scores."""
+) -> tuple[Ranking, NDArray[np.float64]]:
+    """Rank what the scorer knows without the user, and scores; return every item's value too.
+
+    `allowed` are the only items that are ranked; by default all.
+    """
+    values = scorer.value(scores, len(query.history), statistics.n_users)
     found = scorer.candidates(statistics, query.history, query.users)
     if allowed is not None:
         found = np.intersect1d(found, allowed)
-    return found[scores[found] > -np.inf] if scorer.is_partial else found
+    if scorer.is_partial:
+        found = found[scores[found] > -np.inf]
+    popularity = statistics.popularity_without(query.users, query.history)
+    return Ranking.of(found, scores, values, popularity), values
 
 
 def _any_known(cases: Cases, items: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -14,17 +14,14 @@ from surerec.calibration._calibration import BestOfMany, Calibration, UserAssess
 from surerec.calibration._calibration_users import (
     CalibrationUsers,
     NamedItems,
-    Thresholds,
     UserSegments,
 )
 from surerec.calibration._guarantee import NEW_ITEMS, Guarantee, level_of
 from surerec.calibration._held_out import Cases
 from surerec.calibration._probabilities import FEWEST_USERS, ItemChances
 from surerec.calibration._ranking import (
-    Ranking,
     best_by_block,
-    candidates_of,
-    place_among,
+    rank_items,
     ranks_together,
 )
 from surerec.calibration._regressions import list_features, list_hits
@@ -40,7 +37,7 @@ if TYPE_CHECKING:
     from surerec.calibration._calibration import Assessment, UserCoverage
     from surerec.calibration._guarantee import Cut, Promise
     from surerec.calibration._held_out import Horizon
-    from surerec.calibration._ranking import Best
+    from surerec.calibration._ranking import Best, Ranking
     from surerec.calibration._regressions import Weights
     from surerec.interactions import Interactions
     from surerec.measures import Queries, Query, Scorer
@@ -217,12 +214,8 @@ class UserCalibration(Calibration):
         return self.coverage.assumes
 
     @cached_property
-    def _thresholds(self) -> Thresholds:
-        return Thresholds(self.users, self.promised, self._segments)
-
-    @cached_property
     def _segments(self) -> UserSegments:
-        return UserSegments(self.users, self.n_groups, self.people)
+        return UserSegments(self.users, self.promised, self.n_groups, self.people)
 
     @property
     def _future(self) -> str:
@@ -272,21 +265,17 @@ class UserCalibration(Calibration):
         """Return the ε below which every candidate is in the set."""
         query = query.known_to(statistics)
         fields, at = self._assessed(scorer, statistics, query, candidates)
-        threshold, ranking = self._thresholds.of(query), fields["ranking"]
-        # In the order of the ranking, as that finds them fastest; at last of what is not ranked.
-        ranks = np.arange(1.0, len(ranking.items) + 1)
-        entries = (
-            np.append(ranks, np.inf) if self.cut == "rank" else -np.append(ranking.shares, 0.0)
-        )
-        levels = threshold.levels(entries)[at]
+        curve, own, segment = self._segments.curve_of(query)
+        # In the order of the ranking, as that finds them fastest.
+        levels = curve.levels(fields["ranking"].entries(self.cut), without=own)[at]
         if scorer.is_partial:
             levels = np.where(fields["score"] > -np.inf, levels, 0.0)  # in no set
         return UserAssessment(
             **fields,
-            n_calibration=threshold.n_users,
+            n_calibration=curve.n_users - (own is not None),
             levels_below=levels,
-            lowest_level=float(threshold.levels(np.array([np.inf]))[0]),
-            group=threshold.group,
+            lowest_level=curve.lowest_level(without=own),
+            group=segment,
             at=at,
         )
 
@@ -302,9 +291,8 @@ class UserCalibration(Calibration):
         All items are ranked, or all of the item list, whatever else is allowed: ranks and shares
         must mean what they meant in calibration.
         """
-        scores, values, ranked = self._scored(scorer, statistics, query)
-        popularity = statistics.popularity_without(query.users, query.history)
-        ranking = Ranking.of(ranked, scores, values, popularity)
+        scores = scorer.score_query(query)
+        ranking, values = rank_items(scorer, statistics, query, scores, self._listed_codes)
         at, gap = ranking.places(candidates, statistics.n_items), self.gap(scorer, query)
         chances, about = self._probabilities(query, ranking, at, gap)
         fields = {
@@ -324,25 +312,20 @@ class UserCalibration(Calibration):
     ) -> float:
         """Return the ε below which one candidate is in the set, as :meth:`assess` has it.
 
-        Nothing else is looked at, so that judging an event costs little more than scoring.
+        Nothing else is looked at, so that judging an event costs little more than a ranking.
         """
         query = query.known_to(statistics)
-        scores, values, ranked = self._scored(scorer, statistics, query)
+        scores = scorer.score_query(query)
         if scorer.is_partial and not scores[item] > -np.inf:
             return 0.0  # in no set
-        popularity = statistics.popularity_without(query.users, query.history)
-        rank, share = place_among(item, ranked, scores, values, popularity)
-        entry = rank if self.cut == "rank" else -share
-        return float(self._thresholds.of(query).levels(np.array([entry]))[0])
+        ranking, _ = rank_items(scorer, statistics, query, scores, self._listed_codes)
+        curve, own, _ = self._segments.curve_of(query)
+        at = ranking.places(np.array([item]), statistics.n_items)
+        return float(curve.levels(ranking.entries(self.cut)[at], without=own)[0])
 
-    def _scored(
-        self, scorer: Scorer, statistics: PrecedenceStatistics, query: Query
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-        """Return every item's score and value, and the items that are ranked, by code."""
-        scores = scorer.score_query(query)
-        values = scorer.value(scores, len(query.history), statistics.n_users)
-        listed = None if self.listed is None else self.listed.codes
-        return scores, values, candidates_of(scorer, statistics, query, scores, listed)
+    @property
+    def _listed_codes(self) -> NDArray[np.int64] | None:
+        return None if self.listed is None else self.listed.codes
 
     def _probabilities(
         self, query: Query, ranking: Ranking, at: NDArray[np.int64], gap: str
@@ -398,7 +381,7 @@ class UserCalibration(Calibration):
     ) -> NDArray[np.bool_]:
         """Return which of several users the guarantee at ε covers; see :meth:`assess`."""
         everything = np.full(len(people), np.inf)
-        floors = self._thresholds.levels(people, np.arange(len(people)), everything)
+        floors = self._segments.levels(people, np.arange(len(people)), everything)
         gaps = [bool(self.gap(scorer, query) or self._segments.gap(query)) for query in people]
         covered: NDArray[np.bool_] = (significance + TOLERANCE >= floors) & ~np.array(gaps)
         return covered
@@ -417,13 +400,13 @@ class UserCalibration(Calibration):
             return None
         lowest = significance + TOLERANCE if in_set else -1.0  # which no level is below
         if k is None and in_set and self.cut == "rank":
-            k = self._thresholds.most(significance, statistics.n_items)
+            k = self._segments.most(significance, statistics.n_items)
         parts: list[tuple[NDArray[Any], ...]] = []
         covered: list[NDArray[np.bool_]] = []
         n_before = 0
         for people, ranked in best_by_block(scorer, statistics, queries, k):
             entries = ranked.ranks.astype(np.float64) if self.cut == "rank" else -ranked.shares
-            levels = self._thresholds.levels(people, ranked.owners, entries)
+            levels = self._segments.levels(people, ranked.owners, entries)
             inside = levels > lowest
             best = ranked.only(inside)
             likely = self._chances_of_many(scorer, people, best)

@@ -216,14 +216,7 @@ class Steering:
 
     def to_state(self) -> dict[str, Any]:
         """Return all of it in a form that JSON holds."""
-        return {
-            "epsilons": list(self.epsilons),
-            "cuts": list(self.cuts),
-            "errors": list(self.errors),
-            "n": self.n,
-            "step": self.step,
-            "user_days": self.user_days,
-        }
+        return dict(vars(self))
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:

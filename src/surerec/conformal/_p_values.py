@@ -85,8 +85,7 @@ def smoothed_p_values(
     if chances.shape != values.shape:
         raise InputError(f"{len(values)} candidates need as many uniforms, not {chances.size}.")
     ordered = np.sort(_numbers("calibration", calibration))
-    below = counts_among(ordered, np.nextafter(values, -np.inf)) - 1
-    below[values == -np.inf] = 0
+    below = np.searchsorted(ordered, values)
     ties = counts_among(ordered, values) - below  # itself among them
     return np.asarray((below + chances * ties) / (len(ordered) + 1))
 

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
 from surerec._arguments import (
     check_code,
@@ -22,35 +21,6 @@ from surerec.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
-
-
-@njit(nogil=True, cache=True)
-def _places_among(ordered: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return how many of some ascending numbers are below each one that is wanted.
-
-    What `numpy.searchsorted` gives; but where those wanted ascend too, as people's items do in the
-    order of a ranking, each is looked for from where the one before it was, in growing steps, and
-    not in all of the numbers, which are far from each other in memory.
-    """
-    places, place, n = np.empty(len(wanted), np.int64), 0, len(ordered)
-    for k in range(len(wanted)):
-        value = wanted[k]
-        if k > 0 and value < wanted[k - 1]:
-            place = 0
-        low, high, step = place, place, 1
-        while high < n and ordered[high] < value:
-            low = high + 1
-            high += step
-            step += step
-        high = min(high, n)
-        while low < high:
-            middle = (low + high) >> 1
-            if ordered[middle] < value:
-                low = middle + 1
-            else:
-                high = middle
-        places[k] = place = low
-    return places
 
 
 _MOST_USERS = 2**32
@@ -186,7 +156,7 @@ class RiskCurve:
         """
         wanted = check_numbers("entries", entries)
         ordered, left = self._steps
-        loss: NDArray[np.float64] = left[_places_among(ordered, wanted)]
+        loss: NDArray[np.float64] = left[np.searchsorted(ordered, wanted)]
         if without is None:
             return np.asarray((loss + 1) / (self.n_users + 1))
         if not isinstance(without, np.ndarray):

@@ -11,14 +11,13 @@ from surerec.calibration import (
     CalibrationUsers,
     ItemChances,
     LengthGroups,
-    Ranking,
-    candidates_of,
     choose,
     codes_in,
     hit_probabilities,
     list_features,
     observe,
     profile_cases,
+    rank_items,
 )
 from surerec.conformal import isotonic_rates
 from surerec.errors import InputError
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.calibration import Cases, Horizon, Outcomes
+    from surerec.calibration import Cases, Horizon, Outcomes, Ranking
     from surerec.interactions import Interactions
     from surerec.measures import RecipeLike, Scorer
     from surerec.precedence import PrecedenceStatistics
@@ -76,11 +75,7 @@ def _each_ranking(
         query = cases.query(case, users, items)
         if not len(query.history):
             return None
-        scores = scorer.score_query(query)
-        values = scorer.value(scores, len(query.history), statistics.n_users)
-        candidates = candidates_of(scorer, statistics, query, scores)
-        popularity = statistics.popularity_without(query.users, query.history)
-        ranking = Ranking.of(candidates, scores, values, popularity)
+        ranking, _ = rank_items(scorer, statistics, query, scorer.score_query(query))
         consumed = np.isin(ranking.items, items[cases.future(case)])
         return look(case, len(query.history), ranking, consumed)
 

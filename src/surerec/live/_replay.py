@@ -13,7 +13,7 @@ from surerec._files import check_utf8, folder_aside
 from surerec._progress import progress
 from surerec._threads import run_blocks
 from surerec._words import DAY, day_of
-from surerec.calibration import Cut, Ranking, candidates_of
+from surerec.calibration import Cut, rank_items
 from surerec.conformal import (
     DEFAULT_FALSE_ALARMS,
     DEFAULT_STEP,
@@ -252,10 +252,7 @@ class _ReplayFit:
         query = Query(history, (user,), profiles.times[before][knows], int(profiles.times[place]))
         query = query.known_to(self.statistics)
         scores = self.scorer.score_query(query)
-        values = self.scorer.value(scores, len(query.history), self.statistics.n_users)
-        candidates = candidates_of(self.scorer, self.statistics, query, scores)
-        popularity = self.statistics.popularity_without(query.users, query.history)
-        ranking = Ranking.of(candidates, scores, values, popularity)
+        ranking, _ = rank_items(self.scorer, self.statistics, query, scores)
         at = np.flatnonzero(ranking.items == int(profiles.items_taken[place]))
         entry = np.inf
         if len(at):

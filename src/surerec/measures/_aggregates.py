@@ -117,20 +117,15 @@ def make_plan(
     aggregate: Aggregate,
     *,
     literal: bool,
-    history: NDArray[np.int64] = _NONE,
 ) -> ScoringPlan:
-    """Return the plan of one aggregate over the rows of a history, counted if they must be.
-
-    With no history it is that of any, where every row lies in a matrix.
-    """
+    """Return the plan of one aggregate over the rows of any history, as all lie in a matrix."""
     rows = statistics.rows
-    forward, reverse = rows.source("followers", history), rows.source("predecessors", history)
+    forward, reverse = rows.source("followers", _NONE), rows.source("predecessors", _NONE)
     following = not (literal and statistic == "share")
     directions = (forward, reverse) if following else (reverse, forward)
     code, wanted = STATISTIC_CODES[statistic], WANTED[aggregate]
     return ScoringPlan(
-        # One type whatever rows a history has: a plan of another would be compiled for again.
-        OfValues(code) if len(history) else way_of(code, wanted, *directions),
+        way_of(code, wanted, *directions),
         wanted,
         -1.0 if statistic == "absent" else 1.0,
         following,

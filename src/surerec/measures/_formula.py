@@ -176,24 +176,6 @@ class MeasureScorer(Scorer):
             self.statistics, self.measure.statistic, self.measure.aggregate, literal=self.literal
         )
 
-    def plan_of(self, history: NDArray[np.int64]) -> ScoringPlan | None:
-        """Return the plan, or where rows are not all held that of a mean of ratios over a history.
-
-        Other measures gain nothing by it. Rows stay where they are as long as the plan is held.
-        """
-        plan = self.plan
-        if plan is not None or not (self.statistics.rows.keeps_rows and len(history)):
-            return plan
-        if (self.measure.statistic, self.measure.aggregate) != ("ratio", "mean"):
-            return None
-        return make_plan(
-            self.statistics,
-            self.measure.statistic,
-            self.measure.aggregate,
-            literal=self.literal,
-            history=history,
-        )
-
     def score_query(self, query: Query) -> NDArray[np.float64]:
         """Score every item; see :class:`Scorer`.
 

@@ -123,10 +123,6 @@ class Scorer:
             raise NotImplementedError(f"{self.name} defines neither score nor score_query.")
         return self.score(query.history, without_user=query.user)
 
-    def plan_of(self, history: NDArray[np.int64]) -> ScoringPlan | None:  # noqa: ARG002
-        """Return what the fused kernels need to score by one history: by default what all do."""
-        return self.plan
-
     def score_many(self, queries: Sequence[Query]) -> NDArray[np.float64]:
         """Score every item for several queries: a row for each; by default one by one."""
         return np.stack([self.score_query(query) for query in queries])

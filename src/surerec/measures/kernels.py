@@ -3,20 +3,16 @@
 from surerec.measures._aggregates import (
     ScoringPlan,
     aggregate_columns,
-    equal_columns,
     pays,
     room_for,
-    rows_of,
     score_profile,
 )
-from surerec.measures._rough import ROUGH, rough_ratios, total_ratios_of
+from surerec.measures._rough import total_ratios_of
 from surerec.measures._tiles import (
     COUNT,
     HIGH,
     LOW,
     MIDDLE,
-    NARROW,
-    RATIO,
     TOTAL,
     LeftOutUser,
     OfCounts,
@@ -29,9 +25,6 @@ __all__ = [
     "HIGH",
     "LOW",
     "MIDDLE",
-    "NARROW",
-    "RATIO",
-    "ROUGH",
     "STRIP_BYTES",
     "TOTAL",
     "LeftOutUser",
@@ -40,12 +33,9 @@ __all__ = [
     "Task",
     "aggregate_columns",
     "aligned_zeros",
-    "equal_columns",
     "middles_of_counts",
     "pays",
     "room_for",
-    "rough_ratios",
-    "rows_of",
     "score_profile",
     "total_ratios_of",
 ]

@@ -10,8 +10,8 @@ from surerec._arguments import check_flag, check_kind
 from surerec._progress import stage
 from surerec._words import DAY, day_of
 from surerec.calibration import (
-    LeftOutUsers,
     UserCalibration,
+    UserCoverage,
     cases_of,
     codes_in,
     find_promise,
@@ -226,7 +226,7 @@ class PopulationConformal(Recommender):
         lists: Iterable[NamedItems] = (),
     ) -> FittedModel:
         """Return the model that a sample of users calibrates, on the statistics that serve."""
-        settings, says = self._settings(), Statement(LeftOutUsers(recipe.refits))
+        settings, says = self._settings(), Statement(UserCoverage(held_out=recipe.refits))
         calibration = settings.calibrate(sample, says, statistics, segments)
         made = {
             each.name: settings.calibrate(sample, says, statistics, segments, each)
@@ -354,7 +354,7 @@ class PopulationConformal(Recommender):
         state: State,
     ) -> UserCalibration:
         """Return the calibration that was saved."""
-        says = Statement(LeftOutUsers(self.recipe().refits))
+        says = Statement(UserCoverage(held_out=self.recipe().refits))
         return self._settings().calibration_from(state, says, statistics)
 
     def _restored(self, statistics: PrecedenceStatistics, state: State) -> FittedModel:
@@ -391,7 +391,7 @@ def group_users(recipe: Recipe, settings: UserLevel, model: FittedModel) -> Samp
 
 def _not_apart(model: FittedModel, recipe: Recipe) -> FittedModel:
     """Return a model whose calibration users may have a part in what serves by now."""
-    coverage = LeftOutUsers(recipe.refits, apart=False)
+    coverage = UserCoverage(held_out=recipe.refits, apart=False)
     lists = {name: replace(each, coverage=coverage) for name, each in model.item_lists.items()}
     calibration = replace(model.user_level, coverage=coverage)
     return replace(model, calibration=calibration, item_lists=lists)

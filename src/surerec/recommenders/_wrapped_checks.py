@@ -11,7 +11,7 @@ import numpy as np
 
 from surerec._words import DAY, day_of
 from surerec.adapters import adapt
-from surerec.calibration import NEW_ITEMS, Cut, Newcomers, Nobody, OfTheFit, next_items
+from surerec.calibration import NEW_ITEMS, Cut, UserCoverage, next_items
 from surerec.errors import AssumedIdsWarning, InputError, LeftOutWarning
 from surerec.measures import Query
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.adapters import Adapter
-    from surerec.calibration import CalibrationUsers, Horizon, UserCoverage
+    from surerec.calibration import CalibrationUsers, Horizon
     from surerec.interactions import Interactions
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
@@ -54,11 +54,16 @@ class About:
 
     def coverage(self, in_fit: NDArray[np.bool_], people: str) -> UserCoverage:
         """Return whom the promise covers; `people` says who was in the fit."""
+        of_the_fit = self.covers == "fit"
         if self.nobody:
-            return Nobody(self.nobody, of_the_fit=self.covers == "fit")
-        if self.covers == "fit":
-            return OfTheFit(in_fit, self.set_aside, self.assumes, people)
-        return Newcomers(in_fit, self.assumes)
+            return UserCoverage(nobody=self.nobody, of_the_fit=of_the_fit)
+        return UserCoverage(
+            people=people if of_the_fit else "users whom the model was not fitted on",
+            assumes=self.assumes,
+            in_fit=in_fit,
+            of_the_fit=of_the_fit,
+            set_aside=of_the_fit and self.set_aside,
+        )
 
     def to_text(self) -> str:
         """Return it as a model folder keeps it."""
