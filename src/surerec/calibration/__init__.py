@@ -40,7 +40,6 @@ from surerec.calibration._items import (
     ItemCalibration,
     OverLater,
     TransductiveCalibration,
-    check_share,
     compare_with_items,
     p_counts_in_halves,
     ranks_by_later_item,
@@ -49,7 +48,6 @@ from surerec.calibration._items import (
 from surerec.calibration._precision import PrecisionCalibration
 from surerec.calibration._probabilities import (
     ItemChances,
-    NobodyTook,
     calibrate,
     choose,
 )
@@ -84,7 +82,6 @@ __all__ = [
     "LengthGroups",
     "MissRate",
     "NamedItems",
-    "NobodyTook",
     "Outcomes",
     "OverLater",
     "PrecisionCalibration",
@@ -98,7 +95,6 @@ __all__ = [
     "calibrate",
     "cases_of",
     "check_horizon",
-    "check_share",
     "choose",
     "codes_in",
     "compare_with_items",

@@ -320,8 +320,8 @@ class Calibration(ABC):
         return self
 
     def within_list(self, candidates: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the candidates that this calibration is about; by default all."""
-        return candidates
+        """Return the candidates that are in the item list, if it is calibrated on one."""
+        return candidates if self.listed is None else np.intersect1d(candidates, self.listed.codes)
 
     def scored(self, query: Query) -> Query:
         """Return the part of what is known that candidates are scored by: all, or the beginning."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
-from surerec._arguments import check_number
 from surerec._words import counted
 from surerec.calibration._calibration import (
     BestOfMany,
@@ -54,11 +53,6 @@ def training_size(n_items: int, train_share: float) -> int:
     """Return ⌈share · n⌉, and at least one."""
     # Rounded first: 0.1 · 30 is a little more than 3 in floats.
     return max(1, math.ceil(round(train_share * n_items, 9)))
-
-
-def check_share(train_share: float) -> None:
-    """Refuse a share outside (0, 1)."""
-    check_number("train_share", train_share, 0, 1, "between 0 and 1")
 
 
 def compare_with_items(

@@ -20,10 +20,12 @@ from surerec.calibration._calibration_users import CalibrationUsers
 from surerec.calibration._ranking import Bins, edges_of, observe, scale
 from surerec.calibration._regressions import FOLDS, MOST_HITS, ItemCurve
 from surerec.conformal import CalibratedProbability
+from surerec.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from surerec.calibration._calibration_users import NamedItems
     from surerec.calibration._guarantee import Cut
     from surerec.calibration._held_out import Cases
     from surerec.calibration._ranking import Outcomes, Ranking
@@ -240,6 +242,10 @@ def choose(
 ) -> Choice | None:
     """Return the bins that one in four calibration users choose; None if there are too few.
 
+    They tell best what these users consumed from what they did not: by the scale of the smallest
+    log loss, over the 1,000 best items of each user and over the 10 best alike, or the first that
+    is as good.
+
     Parameters
     ----------
     scorer, statistics, cases, allowed
@@ -261,7 +267,18 @@ def choose(
     )
     if not len(outcomes):
         return None
-    bins, swayed = choose_bins(outcomes)
+    shares, n_known = outcomes.candidate_shares, outcomes.n_known
+    assert shares is not None  # noqa: S101  # they are asked for to choose by
+    hits = np.zeros(shares.shape, dtype=bool)
+    known = np.isfinite(outcomes.ranks)
+    hits[outcomes.owners[known], outcomes.ranks[known].astype(np.int64) - 1] = True
+    every, shown = np.stack([_losses(weights, shares, hits, n_known) for weights in SCALES], axis=1)
+    losses = every / every.min(axis=0) + shown / shown.min(axis=0)
+    # The first of them.
+    by_user = np.argmax(losses <= _AS_GOOD * losses.min(axis=0), axis=0)
+    best, swayed = int(by_user[-1]), by_user[:-1] != by_user[-1]
+    values = scale(SCALES[best], np.where(shares > 0, shares, 1.0), n_known[:, None])
+    bins = Bins(SCALES[best], edges_of(values[shares > 0], len(shares)))
     return Choice(bins, cases.users[chosen], outcomes.cases.users[swayed])
 
 
@@ -274,35 +291,6 @@ def _first_hits(outcomes: Outcomes) -> NDArray[np.float64]:
     first = nth < MOST_HITS
     found[owners[first], nth[first]] = ranks[first]
     return found
-
-
-def choose_bins(outcomes: Outcomes) -> tuple[Bins, NDArray[np.bool_]]:
-    """Return the bins under which what these people took is told best from what they did not.
-
-    Parameters
-    ----------
-    outcomes : Outcomes
-        With all candidates' shares.
-
-    Returns
-    -------
-    Bins
-        By the scale of the smallest log loss, over the 1,000 best items of each person and over
-        the 10 best alike, or the first that is as good.
-    array of bool
-        Whose own future tipped the choice: without them it would have been another.
-    """
-    shares, n_known = outcomes.candidate_shares, outcomes.n_known
-    assert shares is not None  # noqa: S101  # they are asked for to choose by
-    hits = np.zeros(shares.shape, dtype=bool)
-    known = np.isfinite(outcomes.ranks)
-    hits[outcomes.owners[known], outcomes.ranks[known].astype(np.int64) - 1] = True
-    every, shown = np.stack([_losses(weights, shares, hits, n_known) for weights in SCALES], axis=1)
-    losses = every / every.min(axis=0) + shown / shown.min(axis=0)
-    chosen = np.argmax(losses <= _AS_GOOD * losses.min(axis=0), axis=0)  # the first of them
-    best, swayed = int(chosen[-1]), chosen[:-1] != chosen[-1]
-    values = scale(SCALES[best], np.where(shares > 0, shares, 1.0), n_known[:, None])
-    return Bins(SCALES[best], edges_of(values[shares > 0], len(shares))), swayed
 
 
 def _losses(
@@ -341,10 +329,6 @@ def _of_others(
     return np.asarray(others, dtype=np.float64)
 
 
-class NobodyTook(Exception):  # noqa: N818  # what is the matter, not that something is
-    """Nobody who calibrates took any of the items that are allowed."""
-
-
 @stage("calibration")
 def calibrate(
     scorer: Scorer,
@@ -353,7 +337,7 @@ def calibrate(
     cut: Cut,
     statistics: PrecedenceStatistics,
     *,
-    allowed: NDArray[np.int64] | None = None,
+    listed: NamedItems | None = None,
     seed: int = 0,
 ) -> tuple[CalibrationUsers, ItemChances | None]:
     """Return what is kept of calibration users; no chances where they are too few.
@@ -370,17 +354,21 @@ def calibrate(
         Where sets will be cut.
     statistics : PrecedenceStatistics
         Those that serve, by whose codes users go.
-    allowed : array of int, optional
-        The only items that are candidates, by code.
+    listed : NamedItems, optional
+        The only items that are candidates, by their code in `past`.
     seed : int, default=0
         Of who chooses.
     """
+    allowed = None if listed is None else listed.codes
     choice = choose(scorer, past, cases, allowed=allowed, seed=seed)
     bins = None if choice is None else choice.bins
     doing = "Scoring calibration users"
     outcomes = observe(scorer, past, cases, bins=bins, allowed=allowed, doing=doing)
-    if allowed is not None and not len(outcomes):
-        raise NobodyTook
+    if listed is not None and not len(outcomes):
+        raise InputError(
+            f"Nobody who calibrates took any item of the list {listed.name!r} next, so nothing "
+            "can be promised on it: give a longer list."
+        )
     users = CalibrationUsers.of(outcomes, cut, statistics)
     if choice is None or len(outcomes) < FEWEST_USERS:
         return users, None

@@ -197,12 +197,6 @@ class UserCalibration(Calibration):
         """Return the calibration without a user, by code; probabilities do not outlast one."""
         return replace(self, users=self.users.without(self.users.place_of(user)), chances=None)
 
-    def within_list(self, candidates: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the candidates that are in the item list, if it is calibrated on one."""
-        if self.listed is None:
-            return candidates
-        return np.intersect1d(candidates, self.listed.codes)
-
     @property
     def covers(self) -> str:
         """Who is covered, in words."""
@@ -361,30 +355,19 @@ class UserCalibration(Calibration):
         )
 
     def _chances_of_many(
-        self, scorer: Scorer, people: Sequence[Query], best: Best
+        self, people: Sequence[Query], best: Best, gaps: Sequence[str]
     ) -> CalibratedProbability:
         """Return the probabilities of the best items of several users; NaN where there are none."""
         found = np.full((3, len(best.items)), np.nan)
         if self.chances is not None:
             n_known = np.array([len(query.history) for query in people])
             places = self.users.places_of(people)
-            told = np.array([not self.gap(scorer, query) for query in people])
-            told &= (places < 0) | ~self.chances.swayed[places]
+            told = ~np.array(gaps, dtype=bool) & ((places < 0) | ~self.chances.swayed[places])
             rows = np.flatnonzero(told[best.owners])
             found[:, rows] = self.chances.probabilities_of_many(
                 best.shares[rows], best.ranks[rows], best.owners[rows], n_known, places
             )
         return CalibratedProbability(*found)
-
-    def _covers_many(
-        self, scorer: Scorer, significance: float, people: Sequence[Query]
-    ) -> NDArray[np.bool_]:
-        """Return which of several users the guarantee at ε covers; see :meth:`assess`."""
-        everything = np.full(len(people), np.inf)
-        floors = self._segments.levels(people, np.arange(len(people)), everything)
-        gaps = [bool(self.gap(scorer, query) or self._segments.gap(query)) for query in people]
-        covered: NDArray[np.bool_] = (significance + TOLERANCE >= floors) & ~np.array(gaps)
-        return covered
 
     def best_of_many(
         self,
@@ -409,8 +392,15 @@ class UserCalibration(Calibration):
             levels = self._segments.levels(people, ranked.owners, entries)
             inside = levels > lowest
             best = ranked.only(inside)
-            likely = self._chances_of_many(scorer, people, best)
-            covered.append(self._covers_many(scorer, significance, people))
+            gaps = [self.gap(scorer, query) for query in people]
+            likely = self._chances_of_many(people, best, gaps)
+            everything = np.full(len(people), np.inf)
+            floors = self._segments.levels(people, np.arange(len(people)), everything)
+            none = [
+                bool(gap or self._segments.gap(each))
+                for gap, each in zip(gaps, people, strict=True)
+            ]
+            covered.append((significance + TOLERANCE >= floors) & ~np.array(none))
             parts.append((best.owners + n_before, *best[1:4], 1 - levels[inside], *likely))
             n_before += len(people)
         owners, items, ranks, values, confidences, *chances = map(

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from surerec._arguments import check_choice, check_flag, check_seed, check_whole
+from surerec._arguments import check_choice, check_flag, check_number, check_seed, check_whole
 from surerec.calibration import (
     ItemCalibration,
     TransductiveCalibration,
     Uncalibrated,
-    check_share,
 )
 from surerec.measures import PrecedenceRecipe, as_recipe
 from surerec.recommenders._estimator import Recommender, stored_measure
@@ -97,7 +96,7 @@ class InductiveConformal(Recommender):
         check_flag("literal", self.literal)
         check_flag("smoothed", self.smoothed)
         check_seed(self.seed)
-        check_share(self.train_share)
+        check_number("train_share", self.train_share, 0, 1, "between 0 and 1")
         self.recipe()
 
 
@@ -160,7 +159,7 @@ class TransductiveConformal(Recommender):
         check_choice("aggregate", self.aggregate, ("max", "median"))
         check_choice("zeros", self.zeros, ("exact", "product"))
         check_choice("search", self.search, ("sorted", "plain"))
-        check_share(self.train_share)
+        check_number("train_share", self.train_share, 0, 1, "between 0 and 1")
 
 
 @dataclass(eq=False, repr=False)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from surerec._arguments import check_choice, check_number, check_seed, check_whole
 from surerec.calibration import (
     NamedItems,
-    NobodyTook,
     PrecisionCalibration,
     UserCalibration,
     UserCoverage,
@@ -146,27 +145,19 @@ class UserLevel:
         listed : NamedItems, optional
             Calibrate on what these users consumed of an item list.
         """
-        allowed = None
+        there = None
         if listed is not None:
             past = sample.past.interactions.items
-            allowed = listed.within(serving.interactions.items, past).codes
-        try:
-            kept = calibrate(
-                sample.scorer,
-                sample.past,
-                sample.cases,
-                self.cut,
-                serving,
-                allowed=allowed,
-                seed=self.seed,
-            )
-        except NobodyTook:
-            if listed is None:
-                raise
-            raise InputError(
-                f"Nobody who calibrates took any item of the list {listed.name!r} next, so nothing "
-                "can be promised on it: give a longer list."
-            ) from None
+            there = listed.within(serving.interactions.items, past)
+        kept = calibrate(
+            sample.scorer,
+            sample.past,
+            sample.cases,
+            self.cut,
+            serving,
+            listed=there,
+            seed=self.seed,
+        )
         return self.calibration(kept, says, segments, listed)
 
     def group_model(
