@@ -124,12 +124,10 @@ def test_fit_refuses_a_memoriser_that_declares_it_leaves_users_out(either, kind,
         kind(given).fit(counts)
 
 
-def test_fit_refuses_a_small_leak_by_refitting(dense):
+def test_fit_refuses_a_small_leak(dense, sparse):
+    """Of what it can refit; of what comes fitted where items are rare."""
     with pytest.raises(sr.InputError, match=f"Popular {FALSE}: refitted with other items for user"):
         sr.PopulationConformal(Popular).fit(dense)
-
-
-def test_a_small_leak_of_what_comes_fitted_is_found_where_items_are_rare(sparse):
     given = Popular(sr.count_precedence(sparse))
     with pytest.raises(sr.InputError, match=f"Popular {FALSE}: with the user left out, items"):
         sr.PopulationConformal(given).fit(sparse)
@@ -178,12 +176,20 @@ def test_an_audit_says_that_a_declaration_is_false(dense):
     assert "need not for users whom Liar learned from" in found.verdicts[0].sentence
 
 
-def test_an_audit_of_a_fitted_memoriser_says_that_nothing_holds(dense):
-    found = audit(dense, Liar(sr.count_precedence(dense)), n_users=200, window=120)
-    assert {each.verdict for each in found.verdicts} == {"does not hold"}
-    assert set(found.coverage["verdict"]) == {"does not hold"}
-    assert f"does not hold, as Liar {FALSE}" in found.verdicts[0].sentence
-    assert "rely on neither here" in found.overall
+@pytest.mark.parametrize(
+    ("kind", "verdict", "overall"),
+    [
+        (Liar, "does not hold", "rely on neither here"),
+        (Memory, "cannot tell", "comes fitted"),
+        (Silent, "cannot tell", "comes fitted"),
+    ],
+)
+def test_an_audit_of_what_comes_fitted(dense, kind, verdict, overall):
+    found = audit(dense, kind(sr.count_precedence(dense)), n_users=200, window=120)
+    assert {each.verdict for each in found.verdicts} == {verdict}
+    assert set(found.coverage["verdict"]) == {verdict}
+    assert overall in found.overall
+    assert "holds" not in found.overall
 
 
 def test_calibration_users_are_held_out_of_what_cannot_leave_them_out(dense):
@@ -193,34 +199,38 @@ def test_calibration_users_are_held_out_of_what_cannot_leave_them_out(dense):
     assert not model.scorer_.own.taken[held_out].any()
 
 
-@pytest.mark.parametrize("kind", [sr.InductiveConformal, sr.PopulationConformal])
-def test_who_says_nothing_promises_nobody_anything(dense, kind):
-    history = dense.items.ids[:8].to_list()
-    for given in (Silent, Silent(sr.count_precedence(dense))):
-        model = kind(given).fit(dense)
-        for asked in ({"user": dense.users[3]}, {"history": history}):
-            said = str(model.recommend(**asked, confidence=0.7).guarantee)
-            assert said.startswith("No guarantee: the scorer Silent does not say whether")
+NOTHING_SAID = "No guarantee: the scorer Silent does not say whether"
+FITTED = "No guarantee: the scorer Memory comes fitted"
 
 
-def test_what_comes_fitted_and_cannot_leave_out_promises_nobody_anything(dense):
-    model = sr.PopulationConformal(Memory(sr.count_precedence(dense))).fit(dense)
-    history = dense.items.ids[:8].to_list()
-    for asked in ({"user": dense.users[3]}, {"history": history}):
-        said = str(model.recommend(**asked, confidence=0.8).guarantee)
-        assert said.startswith("No guarantee: the scorer Memory comes fitted")
-    about = model.recommend(history=history, k=10).about_hit_probability
-    assert about.startswith("None: the scorer Memory")
-
-
-def test_item_level_promises_cover_people_whom_it_has_not_seen(dense):
-    model = sr.InductiveConformal(Memory).fit(dense)
+@pytest.mark.parametrize(
+    ("kind", "scorer", "fitted", "to_known", "to_new"),
+    [
+        (sr.InductiveConformal, Silent, False, NOTHING_SAID, NOTHING_SAID),
+        (sr.PopulationConformal, Silent, False, NOTHING_SAID, NOTHING_SAID),
+        (sr.InductiveConformal, Silent, True, NOTHING_SAID, NOTHING_SAID),
+        (sr.PopulationConformal, Silent, True, NOTHING_SAID, NOTHING_SAID),
+        (sr.PopulationConformal, Memory, True, FITTED, FITTED),
+        (
+            sr.InductiveConformal,
+            Memory,
+            False,
+            "No guarantee: this user was part of",
+            "An item new to the user that they will consume",
+        ),
+    ],
+)
+def test_whom_a_scorer_that_leaves_nobody_out_is_promised(
+    dense, kind, scorer, fitted, to_known, to_new
+):
+    model = kind(scorer(sr.count_precedence(dense)) if fitted else scorer).fit(dense)
     history = dense.items.ids[:12].to_list()
-    assert "An item new to the user that they will consume" in str(
-        model.recommend(history=history, confidence=0.7).guarantee
-    )
-    known = str(model.recommend(dense.users[3], confidence=0.7).guarantee)
-    assert known.startswith("No guarantee: this user was part of")
+    known = model.recommend(dense.users[3], confidence=0.7).guarantee
+    assert str(known).startswith(to_known)
+    assert str(model.recommend(history=history, confidence=0.7).guarantee).startswith(to_new)
+    if to_new == FITTED:
+        about = model.recommend(history=history, k=10).about_hit_probability
+        assert about.startswith("None: the scorer Memory")
 
 
 def test_loaded_again_it_is_fitted_without_whoever_calibrates(dense, tmp_path):
@@ -254,24 +264,13 @@ def test_an_audit_measures_both_ways_of_calibrating(dense):
     assert not any(kind.endswith("as-used") for kind in audit(dense, "CM12").coverage["kind"])
 
 
-@pytest.mark.parametrize("kind", [Memory, Silent])
-def test_an_audit_of_what_comes_fitted_cannot_tell(dense, kind):
-    found = audit(dense, kind(sr.count_precedence(dense)), n_users=200, window=120)
-    assert {each.verdict for each in found.verdicts} == {"cannot tell"}
-    assert set(found.coverage["verdict"]) == {"cannot tell"}
-    assert "comes fitted" in found.overall
-    assert "holds" not in found.overall
-
-
-@pytest.mark.parametrize("recipe", ["CM12", "CM3", "NCM16", Forgets])
-def test_what_leaves_users_out_is_found_to(dense, recipe):
-    check_leaves_users_out(recipe, dense)
-
-
-@pytest.mark.parametrize(("trained", "n_users"), [("learned", 3), ("als", 20)])
-def test_what_is_trained_leaves_users_out(trained, n_users):
+@pytest.mark.parametrize(
+    ("recipe", "n_users"),
+    [("CM12", 20), ("CM3", 20), ("NCM16", 20), (Forgets, 20), ("learned", 3), ("als", 20)],
+)
+def test_what_leaves_users_out_is_found_to(recipe, n_users):
     small = sr.datasets.synthetic(n_users=120, n_items=40, n_rows=2_400, seed=2)
-    check_leaves_users_out(trained, small, n_users=n_users)
+    check_leaves_users_out(recipe, small, n_users=n_users)
 
 
 def test_a_false_declaration_is_caught(dense):

@@ -104,14 +104,12 @@ def test_what_comes_fitted_or_says_nothing_would_break_it(films, seen, newcomers
 )
 def test_the_level_of_an_item_is_that_of_an_assessment(settings) -> None:
     films = sr.datasets.synthetic(n_users=120, n_items=50, n_rows=2400, seed=3)
-    model = sr.PopulationConformal("CM12", **settings).fit(films)
+    model = sr.PopulationConformal("CM12", **settings).fit(films).model_
     for user in range(0, 120, 7):
         query = Query.of_user(films, user)
-        candidates = model.model_.candidates(query)
-        levels = model.model_.assess(query).levels_below
-        assert [model.model_.level(query, item) for item in candidates[:9].tolist()] == levels[
-            :9
-        ].tolist()
+        some = model.candidates(query)[:9].tolist()
+        levels = model.assess(query).levels_below[:9].tolist()
+        assert [model.level(query, item) for item in some] == levels
 
 
 def test_a_promise_of_precision_has_no_levels() -> None:

@@ -29,12 +29,10 @@ def test_nominal_levels_give_the_same_sets(levels, epsilons, asked):
     steering = run(Steering.start(epsilons, step=0.1), levels)
     nominal = steering.nominal(asked)
     assert ((nominal >= 0) & (nominal <= 1)).all()
+    cuts = steering.cuts_nested
     for level, said in zip(asked, nominal, strict=True):
-        near = [abs(level - cut) < 1e-7 for cut in steering.cuts_nested]
-        for held, epsilon, is_near in zip(
-            steering.holds(level), steering.epsilons, near, strict=True
-        ):
-            assert is_near or held == (said > epsilon)
+        for held, epsilon, cut in zip(steering.holds(level), steering.epsilons, cuts, strict=True):
+            assert abs(level - cut) < 1e-7 or held == (said > epsilon)
 
 
 def adversary(steering, rng):
@@ -77,26 +75,26 @@ def test_an_adversary_that_knows_the_cuts_cannot_break_it():
 
 
 def test_it_follows_a_world_that_changes():
-    rng = np.random.default_rng(1)
-    levels = np.concatenate(
-        [rng.beta(1, 1, 5_000), rng.beta(1, 1.5, 5_000), rng.beta(1.5, 1, 5_000)]
-    )
-    steering, outside = Steering.start([0.1, 0.2, 0.3]), []
-    for level in levels:
-        outside.append([not held for held in steering.holds(level)])
-        steering = steering.after(level)
-    windows = np.array(outside[: 15_000 // 2_000 * 2_000]).reshape(-1, 2_000, 3).mean(axis=1)
+    rng, steering, outside = np.random.default_rng(1), Steering.start([0.1, 0.2, 0.3]), []
+    for a, b in ((1, 1), (1, 1.5), (1.5, 1)):
+        for level in rng.beta(a, b, 5_000):
+            outside.append(steering.missed(level))
+            steering = steering.after(level)
+    windows = np.array(outside[:14_000]).reshape(-1, 2_000, 3).mean(axis=1)
     assert np.abs(windows - [0.1, 0.2, 0.3]).max() < 0.02
 
 
-def test_its_state_is_json_and_comes_back():
-    steering = run(Steering.start([0.3, 0.1], step=0.05), [0.2, 0.02, 0.9])
-    assert Steering.from_state(json.loads(json.dumps(steering.to_state()))) == steering
-    with pytest.raises(ValueError, match="cuts"):
-        Steering.from_state({**steering.to_state(), "cuts": [0.1]})
-    without = {name: each for name, each in steering.to_state().items() if name != "user_days"}
+def test_states_are_json_and_come_back():
+    steering, watch = run(Steering.start([0.3, 0.1], step=0.05), [0.2, 0.02, 0.9]), Watch.start(0.1)
+    for time in range(9):
+        watch, _ = watch.after(error=time % 2 == 0, time=time)
+    for each, name, wrong in ((steering, "cuts", [0.1]), (watch, "bets", [])):
+        state = json.loads(json.dumps(each.to_state()))
+        assert type(each).from_state(state) == each
+        with pytest.raises(ValueError, match=name):
+            type(each).from_state({**state, name: wrong})
     with pytest.raises(KeyError):
-        Steering.from_state(without)
+        Steering.from_state({"epsilons": [], "cuts": [], "errors": [], "n": 0, "step": 0.1})
 
 
 def test_only_stated_confidences_have_a_place():
@@ -153,17 +151,7 @@ def test_all_confidences_share_the_stated_rate():
 
 
 def test_after_an_alarm_it_begins_anew():
-    found = alarms(Watch.start(0.1), [True] * 30)
-    assert [at for at, _ in found] == [13, 27]
-
-
-def test_the_state_of_a_watch_is_json_and_comes_back():
-    watch = Watch.start(0.1)
-    for time in range(9):
-        watch, _ = watch.after(error=time % 2 == 0, time=time)
-    assert Watch.from_state(json.loads(json.dumps(watch.to_state()))) == watch
-    with pytest.raises(ValueError, match="bets"):
-        Watch.from_state({**watch.to_state(), "bets": []})
+    assert [at for at, _ in alarms(Watch.start(0.1), [True] * 30)] == [13, 27]
 
 
 def test_events_that_were_harder_from_the_beginning_raise_no_alarm():
