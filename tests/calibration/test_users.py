@@ -46,7 +46,7 @@ def served(model, films, cases, *, known):
 
 
 def by_who(model, films, seen, newcomers):
-    """Give, for each kind of person, the share missed and what they are told."""
+    """Return, for each kind of person, the share missed and what they are told."""
     cases = profile_cases(films, 0.4)
     calibrating = set(seen.users.ids.gather(model.calibration_.users).to_list())
     ids = films.users.ids.gather(cases.users).to_list()

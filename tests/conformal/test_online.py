@@ -36,7 +36,7 @@ def test_nominal_levels_give_the_same_sets(levels, epsilons, asked):
 
 
 def adversary(steering, rng):
-    """Give a level that misses where it was expected to be inside, and the other way round."""
+    """Return a level that misses where it was expected to be inside, and the other way round."""
     cuts = steering.cuts_nested
     return float(np.clip(rng.choice(cuts) + rng.choice([-1e-6, 1e-6]), 0, 1))
 

@@ -235,7 +235,7 @@ def _n_known(length: int) -> int:
 
 
 def _has_twin(profiles: Interactions, user: int) -> bool:
-    """Tell whether another user consumed nearly the same items."""
+    """Return whether another user consumed nearly the same items."""
     own = np.zeros(profiles.n_items, dtype=bool)
     own[profiles.taken(user)] = True
     ends = np.concatenate(([0], np.cumsum(own[profiles.items_taken])))[profiles.offsets]

@@ -208,7 +208,7 @@ class PrecisionCalibration(UserCalibration):
             one = assessment.passed(significance)
             found, segment = [] if one is None else [one], assessment.served.group
         n = sum(each.n_testing for each in found)
-        share = sum(each.n_testing * each.share_served for each in found) / max(n, 1)
+        share = sum(each.n_served for each in found) / max(n, 1)
         covers = self._covered(segment)
         claim = self.promised.sentence(1 - self.precision, self._future, covers)
         stated = self._stated(

@@ -90,11 +90,6 @@ class Passed(NamedTuple):
     n_testing: int
     """People who could test it."""
 
-    @property
-    def share_served(self) -> float:
-        """The share of people who are shown anything."""
-        return self.n_served / self.n_testing
-
 
 @dataclass(frozen=True, eq=False)
 class ServedPrecision:
