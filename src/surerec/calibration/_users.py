@@ -362,7 +362,8 @@ class UserCalibration(Calibration):
         if self.chances is not None:
             n_known = np.array([len(query.history) for query in people])
             places = self.users.places_of(people)
-            told = ~np.array(gaps, dtype=bool) & ((places < 0) | ~self.chances.swayed[places])
+            told = np.array([not gap for gap in gaps])
+            told &= (places < 0) | ~self.chances.swayed[places]
             rows = np.flatnonzero(told[best.owners])
             found[:, rows] = self.chances.probabilities_of_many(
                 best.shares[rows], best.ranks[rows], best.owners[rows], n_known, places
