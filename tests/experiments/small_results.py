@@ -78,16 +78,6 @@ def times_table(names, sorted_search=3.0, as_in_paper=9.0, mining=0.5):
     )
 
 
-def _curves(names):
-    frame = rows(dataset=names, split=["time"], algorithm=(*ALGORITHMS, EXTRA), k=range(1, 51))
-    return filled(
-        frame,
-        precision=lambda row: value(row["algorithm"]),
-        recall=lambda row: row["k"] * 0.01,
-        f1=0.1,
-    )
-
-
 def _growth():
     names = ("Precedence Mining", "ICRS4", "CRS-Max", PLAIN)
     frame = rows(algorithm=names, variable=("m", "l", "n_c"), value=(16, 32, 64))
@@ -121,7 +111,7 @@ def results(names=("first", "ml-10m"), *, times=True, tuning=True):
     return Results(
         datasets=datasets,
         metrics=metrics_table(names),
-        curves=_curves(names),
+        curves=rows(dataset=names),  # in a file alone
         validity=validity_table(names),
         times=times_table(names) if times else None,
         growth=_growth() if times else None,
