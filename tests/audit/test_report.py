@@ -93,9 +93,7 @@ def test_a_model_folder_is_audited_recommender_by_recommender(shop, cli, monkeyp
         (("model", "--measure", "CM3"), "--measure is for data"),
         (("model", "--recommender", "icrs9"), "no recommender 'icrs9'"),
         (("DATA", "--recommender", "icrs3"), "--recommender is for model folders"),
-        (("DATA", "--measure", "CM77"), "CM77"),
         (("DATA", "--users", "3"), "n_users is 3"),
-        (("DATA", "--window", "0"), "window is 0"),
         (("DATA", "--output", "model"), "something else than an audit"),
     ],
 )

@@ -27,9 +27,6 @@ def test_new_users_come_first_and_decide(found):
     assert {"miss-score", "miss-rank", "hit-rank"} < set(kinds)
     at = found.coverage.filter(kind="new-miss-score", epsilon=0.1).to_dicts()[0]
     assert f"{100 * at['delivered']:.1f} %" in found.overall
-
-
-def test_an_honest_measure_has_no_findings(found):
     assert found.findings == []
     assert not found.support["leak"].any()
 

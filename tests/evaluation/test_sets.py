@@ -2,12 +2,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import surerec as sr
 from surerec.calibration import observe, profile_cases
-from surerec.conformal import RiskCurve
 from surerec.evaluation import (
     coverage_over_splits,
     cut_sets,
@@ -25,24 +22,6 @@ def outcomes():
     counts = sr.count_precedence(films)
     cases = profile_cases(films, 0.4)
     return observe(MeasureScorer(counts, "CM12"), counts, cases, keep_candidates=True)
-
-
-@given(
-    st.lists(
-        st.lists(st.sampled_from([1.0, 2.0, 3.0, 5.0, np.inf]), min_size=1, max_size=4),
-        min_size=1,
-        max_size=6,
-    ),
-    st.sampled_from([-np.inf, 0.5, 2.0, 4.0, np.inf]),
-)
-def test_losses_are_the_shares_left_out_and_unknown_items_are_always_missed(people, cut):
-    owners = np.repeat(np.arange(len(people)), [len(ranks) for ranks in people])
-    curve = RiskCurve.of_shares(np.concatenate(people), owners, len(people))
-    by_hand = [np.mean([rank > cut or rank == np.inf for rank in ranks]) for ranks in people]
-    assert losses_at(curve, cut) == pytest.approx(by_hand)
-    hits = RiskCurve.of_first(np.concatenate(people), owners, len(people))
-    no_hit = [float(all(rank > cut or rank == np.inf for rank in ranks)) for ranks in people]
-    assert losses_at(hits, cut).tolist() == no_hit
 
 
 @pytest.mark.parametrize("cut", ["rank", "score"])

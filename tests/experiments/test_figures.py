@@ -79,9 +79,6 @@ def test_bars_have_the_heights_of_the_table():
     assert [axes.get_ylabel() for axes in figure.axes] == ["precision@10", "recall@10", "F1@10"]
 
 
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [("a $x$ b", r"a \$x\$ b"), ("_hidden", " _hidden"), ("x" * 50, "x" * 39 + "…")],
-)
-def test_names_are_read_as_they_are(name, shown):
-    assert plain(name) == shown
+def test_names_are_read_as_they_are():
+    assert [plain("a $x$ b"), plain("_hidden")] == [r"a \$x\$ b", " _hidden"]
+    assert plain("x" * 50) == "x" * 39 + "…"
