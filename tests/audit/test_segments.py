@@ -113,6 +113,7 @@ def test_the_command_reads_the_column_of_the_data(few, cli, tmp_path, monkeypatc
     done = cli("audit", "orders.csv", "--segments", "plan", "--window", "300")
     assert done.code == 0
     assert re.search(r"User-level +plan +a ", done.out)
+    assert "The guarantee is over all users, not in each plan." in " ".join(done.out.split())
     assert cli("audit", "orders.csv", "--segments-file", "orders.csv").code == 2
     missing = cli("audit", "synthetic:n_users=60,n_items=30,n_rows=1200", "--segments", "plan")
     assert missing.code == 2

@@ -221,7 +221,7 @@ class _Run:
                     self.leave_out(what, str(error))
 
     def leave_out(self, what: str, why: str) -> None:
-        """Say once that something is left out, and why."""
+        """Record once that something is left out, and why."""
         reason = f"the{why[3:]}" if why.startswith("The ") else why
         said = f"{what} left out: {reason.rstrip('.')}."
         if said not in self.skipped:

@@ -236,8 +236,10 @@ class Segments:
         return f"{column} {segment!r}"
 
     def notes(self) -> list[str]:
-        """Return which segments are pooled, why, and what to type."""
-        column, small, said = self.groups.column, self.small, []
+        """Return what is guaranteed to segments, which are pooled, why, and what to type."""
+        column, small = self.groups.column, self.small
+        over = "in each" if self.per_segment else "over all users, not in each"
+        said = [f"The guarantee is {over} {column}."]
         missing = int((self.groups.codes[self.audited] < 0).sum())
         if missing and self.per_segment:
             said.append(
