@@ -1,9 +1,8 @@
 """The tables of docs/guarantees.md and docs/als.md, beside those of ``benchmarks.new_users``.
 
 ``python -m benchmarks.guarantees ml-1m [--tables misses sizes per_user hits calendar slates
-probabilities lists] [--measures CM12 als] [--as-of] [--output out]`` prints each table, and writes
-the reliability diagrams of slates and of probabilities to the output folder. ``drifting`` is
-synthetic data that drift. Seeds are fixed: the same command prints the same numbers.
+probabilities lists] [--measures CM12 als]`` prints each table. ``drifting`` is synthetic data that
+drift. Seeds are fixed: the same command prints the same numbers.
 """
 
 from __future__ import annotations
@@ -24,12 +23,10 @@ from surerec.evaluation import (
     backtest,
     coverage_over_splits,
     item_reliability,
-    observe_as_of,
     risk_curve,
     size_at_miss,
 )
 from surerec.measures import OwnRecipe, Query, Scorer, as_recipe
-from surerec.reports.figures import draw_reliability, render, styled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -81,11 +78,8 @@ class Study:
         cases = profile_cases(self.data, horizon).sample(self.given.users, 0)
         for name in (*self.given.measures, *more):
             recipe = recipe_of(name)
-            if self.given.as_of:
-                yield name, observe_as_of(recipe, cases, keep_candidates=True).outcomes
-            else:
-                scorer, about = recipe.fit(self.statistics), self.statistics
-                yield name, observe(scorer, about, cases, keep_candidates=True, allowed=allowed)
+            scorer, about = recipe.fit(self.statistics), self.statistics
+            yield name, observe(scorer, about, cases, keep_candidates=True, allowed=allowed)
 
     def misses(self) -> list[pl.DataFrame]:
         """Compute the share missed and the set size at each ε, over random halves of users."""
@@ -164,21 +158,17 @@ class Study:
                 .agg(pl.col("said", "happened").mean(), pl.len().alias("n"))
                 .sort("group")
             )
-            chance = (pl.col("said") * (1 - pl.col("said")) / pl.col("n")).sqrt()
             gap = float(np.average((bins["said"] - bins["happened"]).abs(), weights=bins["n"]))
-            bins = bins.with_columns(error=chance, by=pl.lit("all"), group=pl.lit(name))
-            groups = {"by": "all", "group": name, "calibration_error": gap, "noise": 0.0}
-            self.draw("slates", name, bins, pl.DataFrame([groups]))
-            found.append(bins.with_columns(calibration_error=gap))
+            found.append(bins.with_columns(group=pl.lit(name), calibration_error=gap))
         return found
 
     def probabilities(self) -> list[pl.DataFrame]:
         """Compare each item's predicted probability with the share that consumed it."""
         cases, found = profile_cases(self.data, 0.4).sample(self.given.users, 0), []
         for name in self.given.measures:
-            one = item_reliability(recipe_of(name).fit(self.statistics), self.statistics, cases)
-            self.draw("probabilities", name, one.bins, one.groups)
-            found.append(one.groups)
+            scorer, half = recipe_of(name).fit(self.statistics), np.arange(len(cases)) % 2 == 0
+            one = item_reliability(scorer, self.statistics, cases[half], cases[~half])
+            found.append(one.with_columns(scorer=pl.lit(name)))
         return found
 
     def lists(self) -> list[pl.DataFrame]:
@@ -199,16 +189,6 @@ class Study:
             for cut in _CUTS
         ]  # fmt: skip
 
-    def draw(self, table: str, name: str, bins: pl.DataFrame, groups: pl.DataFrame) -> None:
-        """Write a reliability diagram, if there is a folder for it."""
-        if self.given.output is None:
-            return
-        self.given.output.mkdir(parents=True, exist_ok=True)
-        path = self.given.output / f"{table}-{name}-{Path(self.data.name or 'data').name}.png"
-        with styled():
-            drawn = draw_reliability(bins, groups, f"{self.data.name}, {name}: {table}")
-            path.write_bytes(render(drawn)["png"])
-
 
 TABLES: Final[dict[str, Callable[[Study], list[pl.DataFrame]]]] = {
     each.__name__: each
@@ -227,8 +207,6 @@ def main() -> None:
     parser.add_argument("--measures", nargs="+", default=["CM12"])
     parser.add_argument("--users", type=int, default=2000)
     parser.add_argument("--splits", type=int, default=20)
-    parser.add_argument("--as-of", action="store_true", help="point-in-time counts, by profile")
-    parser.add_argument("--output", type=Path, help="a folder for the diagrams")
     given = parser.parse_args()
     for name in given.data:
         if name == "drifting":

@@ -107,17 +107,6 @@ def support_table(test: NewUserTest) -> str:
     return markdown(header, rows)
 
 
-def own_only_table(found: dict[tuple[str, str], NewUserTest]) -> str:
-    """Return where calibration users' items that nobody else consumed were ranked."""
-    rows = []
-    for (name, measure), test in found.items():
-        assert test.ranking is not None
-        mean = test.ranking["own_only_mean_rank"].cast(pl.Float64).mean()
-        ranked = test.ranking["own_only_ranked"].mean()
-        rows.append((name, measure, int(test.ranking["own_only_items"].sum()), ranked, mean))
-    return markdown(("set", "measure", "own-only items", "share ranked", "mean rank"), rows)
-
-
 def write(found: dict[tuple[str, str], NewUserTest], folder: Path) -> None:
     """Write every cell."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -164,8 +153,7 @@ def main() -> None:
             write(found, given.output)
     print("## All\n")
     print(main_table(found), end="\n\n")
-    print(cells_outside(found), end="\n\n")
-    print(own_only_table(found))
+    print(cells_outside(found))
 
 
 if __name__ == "__main__":

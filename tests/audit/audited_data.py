@@ -3,6 +3,7 @@
 from functools import cache
 
 import numpy as np
+import polars as pl
 
 import surerec as sr
 from surerec.audit import audit
@@ -39,34 +40,25 @@ def moved():
     return audit(drifting(), n_users=400)
 
 
-def with_users(data, profiles):
-    """Give data with more users, each of them items and times."""
-    items = [data.items_taken, *(items for items, _ in profiles)]
-    times = [data.times, *(times for _, times in profiles)]
-    lengths = [*np.diff(data.offsets), *(len(items) for items, _ in profiles)]
-    offsets = np.concatenate(([0], np.cumsum(lengths)))
-    taken = np.concatenate(items).astype(np.int64)
-    return sr.Interactions.from_profiles(offsets, taken, np.concatenate(times))
+def with_users(data, more):
+    """Return data with the rows of more users."""
+    rows = data.to_frame().select("user_id", "item_id", "datetime")
+    return sr.read_interactions(pl.concat([rows, more.cast(rows.schema)]), time="datetime")
 
 
 def with_duplicates(data, share, *, kept=1.0):
-    """Give data in which a share of the users has a second account with most of their items."""
-    rng = np.random.default_rng(1)
-    profiles = []
-    for user in rng.permutation(data.n_users)[: int(share * data.n_users)]:
-        rows = rng.random(len(data.taken(user))) < kept
-        profiles.append((data.taken(user)[rows], data.times_of(user)[rows]))
-    return with_users(data, profiles)
+    """Return data in which a share of the users has a second account with most of their items."""
+    rng, rows = np.random.default_rng(1), data.to_frame().select("user_id", "item_id", "datetime")
+    chosen = rng.permutation(data.users.ids.to_numpy())[: int(share * data.n_users)]
+    same = rows.filter(pl.col("user_id").is_in(chosen), pl.Series(rng.random(len(rows)) < kept))
+    return with_users(data, same.with_columns(pl.col("user_id") + 1_000_000))
 
 
 def with_bots(data, n_bots, n_items):
-    """Give data with users who consume items at random."""
-    rng = np.random.default_rng(1)
-    start, stop = data.times.min(), data.times.max()
-    return with_users(
-        data,
-        [
-            (rng.permutation(data.n_items)[:n_items], np.sort(rng.integers(start, stop, n_items)))
-            for _ in range(n_bots)
-        ],
-    )
+    """Return data with users who consume items at random."""
+    rng, ids = np.random.default_rng(1), data.items.ids.to_numpy()
+    items = np.concatenate([rng.permutation(ids)[:n_items] for _ in range(n_bots)])
+    times = rng.integers(data.times.min(), data.times.max(), len(items))
+    users = np.repeat(data.users.ids.max() + 1 + np.arange(n_bots), n_items)
+    more = pl.DataFrame({"user_id": users, "item_id": items, "datetime": times})
+    return with_users(data, more.with_columns(pl.col("datetime").cast(pl.Datetime("us"))))

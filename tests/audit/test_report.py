@@ -1,13 +1,10 @@
-import re
-from html.parser import HTMLParser
-
 import polars as pl
 import pytest
 
 import surerec as sr
-from surerec.audit import audit
 from surerec.errors import InputError
 from tests.audit import audited_data
+from tests.reports.page import Page
 
 HOSTILE = "<img src=x onerror=alert(1)>[red]"
 
@@ -17,30 +14,11 @@ def fixture_moved():
     return audited_data.moved()
 
 
-class Tags(HTMLParser):
-    def __init__(self):
-        super().__init__()
-        self.found = []
-
-    def handle_starttag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
-
-
-def tags_of(html):
-    parser = Tags()
-    parser.feed(html)
-    return parser.found
-
-
 def test_the_page_says_the_verdicts_and_needs_no_other_file(moved):
     html = moved.to_html()
     assert moved.overall.split(" %")[0] in html
-    sources = [attrs["src"] for _, attrs in tags_of(html) if "src" in attrs]
-    assert len(sources) == 2
-    assert all(source.startswith("data:image/svg+xml;base64,") for source in sources)
-    assert not any(tag in ("script", "link") for tag, _ in tags_of(html))
-    for verdict in moved.verdicts:
-        assert verdict.name in html
+    assert all(link.startswith(("data:image", "#")) for link in Page(html).links)
+    assert all(verdict.name in html for verdict in moved.verdicts)
 
 
 def test_the_folder_holds_report_figure_and_tables(moved, tmp_path):
@@ -48,9 +26,8 @@ def test_the_folder_holds_report_figure_and_tables(moved, tmp_path):
     names = {path.name for path in (tmp_path / "deep" / "audit").iterdir()}
     assert names == {
         "report.html", "audit.png", "audit.svg", "audit.pdf", "coverage.csv", "drift.csv",
-        "groups.csv", "mondrian.csv", "calendar.csv", "verdicts.csv", "probabilities.csv",
-        "reliability.csv", "probabilities.png", "probabilities.svg", "probabilities.pdf",
-        "together.csv", "known.csv", "support.csv", "ranking.csv",
+        "groups.csv", "calendar.csv", "verdicts.csv", "probabilities.csv", "together.csv",
+        "support.csv",
     }  # fmt: skip
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["audit"]
     again = pl.read_csv(tmp_path / "deep" / "audit" / "coverage.csv")
@@ -67,18 +44,6 @@ def test_what_is_there_is_not_written_over(moved, tmp_path):
     with pytest.raises(InputError, match="holds an audit"):
         moved.write(tmp_path / "audit")
     moved.write(tmp_path / "audit", overwrite=True)
-
-
-def test_a_small_shop_gets_a_report_without_figures(tmp_path):
-    few = sr.datasets.synthetic(n_users=12, n_items=40, n_rows=300, length_spread=0, seed=1)
-    found = audit(few)
-    found.write(tmp_path / "audit")
-    found.write(tmp_path / "audit", overwrite=True)  # it is known for an audit
-    assert {path.name for path in (tmp_path / "audit").iterdir()} == {"report.html", "known.csv"}
-    assert "8 are lacking" in (tmp_path / "audit" / "report.html").read_text()
-    assert "12 users took 40 items" in found._repr_html_()
-    with pytest.raises(InputError, match=r"nothing to draw. Whether guarantees hold cannot"):
-        found.plot()
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +70,6 @@ def test_hostile_names_are_text(shop, cli, monkeypatch):
     html = (shop / "out" / "report.html").read_text()
     assert "<img src=x" not in html
     assert "&lt;img src=x" in html
-    assert not any("onerror" in attrs for _, attrs in tags_of(html))
     assert "cmd|" not in (shop / "out" / "coverage.csv").read_text()
 
 
@@ -117,7 +81,7 @@ def test_a_model_folder_is_audited_recommender_by_recommender(shop, cli, monkeyp
     assert "has no p-values" in done.out
     done = cli("audit", "model", "--recommender", "icrs3", "--users", "40")
     assert done.code == 0
-    assert re.search(r"icrs3 on ", done.out)
+    assert "icrs3 on " in done.out
 
 
 @pytest.mark.parametrize(
@@ -127,9 +91,7 @@ def test_a_model_folder_is_audited_recommender_by_recommender(shop, cli, monkeyp
         (("model", "--measure", "CM3"), "--measure is for data"),
         (("model", "--recommender", "icrs9"), "no recommender 'icrs9'"),
         (("DATA", "--recommender", "icrs3"), "--recommender is for model folders"),
-        (("DATA", "--measure", "CM77"), "CM77"),
         (("DATA", "--users", "3"), "n_users is 3"),
-        (("DATA", "--window", "0"), "window is 0"),
         (("DATA", "--output", "model"), "something else than an audit"),
     ],
 )

@@ -1,12 +1,7 @@
 import numpy as np
 import pytest
 
-from surerec.audit._verdicts import (
-    LEVEL,
-    interval_over_users,
-    of_kind,
-    overall,
-)
+from surerec.audit._verdicts import LEVEL, interval_over_users, of_kind, overall
 
 
 @pytest.mark.parametrize("n", [25, 100, 1000])
@@ -61,15 +56,19 @@ def test_windows_that_fall_short_are_named():
     assert "at 80 % it falls short by more than chance in 2 of 9 windows" in found.sentence
 
 
-def test_the_overall_sentence_follows_the_verdicts():
-    good = of_kind([row(0.1, 0.89, 0.92)])
-    bad = of_kind([row(0.1, 0.79, 0.82)])
-    users = of_kind([row(0.1, 0.89, 0.91, kind="miss-score")])
-    bad_users = of_kind([row(0.1, 0.79, 0.81, kind="miss-score")])
-    assert "use the user-level guarantee" in overall([bad, users], None)
-    assert "both hold here" in overall([good, users], None)
-    assert "rely on neither" in overall([bad, bad_users], None)
-    assert "use item-level p-values" in overall([good, bad_users], None)
+@pytest.mark.parametrize(
+    ("item", "user", "advice"),
+    [
+        (0.8, 0.9, "use the user-level guarantee"),
+        (0.9, 0.9, "both hold here"),
+        (0.8, 0.8, "rely on neither"),
+        (0.9, 0.8, "use item-level p-values"),
+    ],
+)
+def test_the_overall_sentence_follows_the_verdicts(item, user, advice):
+    found = {"item-time": item, "miss-score": user}
+    verdicts = [of_kind([row(0.1, at - 0.01, at + 0.02, kind)]) for kind, at in found.items()]
+    assert advice in overall(verdicts, None)
 
 
 def test_the_two_guarantees_are_compared_at_the_same_level():

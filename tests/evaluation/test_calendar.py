@@ -7,10 +7,10 @@ import pytest
 import surerec as sr
 from surerec._words import DAY, day_of
 from surerec.audit import audit
-from surerec.calibration import observe, profile_cases, window_cases
+from surerec.calibration import window_cases
 from surerec.errors import InputError
-from surerec.evaluation import AGES, Calendar, backtest, calendar_windows, observe_as_of
-from surerec.measures import MeasureScorer, Scorer
+from surerec.evaluation import AGES, Calendar, backtest, calendar_windows
+from surerec.measures import MeasureScorer
 from surerec.measures.learned import LearnedMeasure, LearnedScorer
 
 DAYS = 120
@@ -71,18 +71,16 @@ def test_rows_are_those_of_recalibrating_by_hand(films, calendar, found, model):
     cut = by_hand.calibration_.curve("miss-rate").cut(EPSILON)
     counted = begin if model == "recalibrated and recounted" else begin - w
     losses = losses_by_hand(films, counted, begin, begin + w, cut)
-    row = found.filter(pl.col("window") == day_of(begin), pl.col("model") == model)
-    assert row["loss"].item() == pytest.approx(np.mean(losses))
-    assert row["n_test"].item() == len(losses)
-    assert row["n_calibration"].item() == len(by_hand.calibration_)
-    assert row["loss_se"].item() == pytest.approx(np.std(losses, ddof=1) / len(losses) ** 0.5)
+    (row,) = found.filter(window=day_of(begin), model=model).to_dicts()
+    assert row["loss"] == pytest.approx(np.mean(losses))
+    assert (row["n_test"], row["n_calibration"]) == (len(losses), len(by_hand.calibration_))
+    assert row["loss_se"] == pytest.approx(np.std(losses, ddof=1) / len(losses) ** 0.5)
 
 
 def test_every_window_has_every_age(films, calendar, found):
     windows = [day_of(begin) for begin in calendar_windows(films, calendar)]
-    assert found["window"].unique(maintain_order=True).to_list() == windows
-    for window in windows:
-        assert found.filter(pl.col("window") == window)["model"].to_list() == list(AGES)
+    expected = [(window, model) for window in windows for model in AGES]
+    assert found.select("window", "model").rows() == expected
 
 
 def test_half_of_the_window_calibrates_for_the_other(found):
@@ -118,48 +116,6 @@ def test_too_short_and_too_empty_calendars_are_refused(films):
         backtest(films, make_scorer, Calendar(60, min_users=5000))
 
 
-@pytest.fixture(scope="module")
-def moments(films):
-    """When the windows begin, those that only calibrate among them."""
-    begins = calendar_windows(films, Calendar(DAYS))
-    return {*begins, *(begin - back * DAYS * DAY for begin in begins for back in (1, 2))}
-
-
-class Watched(Scorer):
-    """CM12 that knows up to when it was fitted, and notes when it is asked."""
-
-    def __init__(self, statistics, asked):
-        self._scorer = MeasureScorer(statistics, "CM12")
-        self._asked = asked
-        self._until = int(statistics.interactions.times.max())
-
-    def score_query(self, query):
-        self._asked.append((self._until, query.moment))
-        return self._scorer.score_query(query)
-
-
-def of_windows(asked, moments):
-    return [(until, moment) for until, moment in asked if moment in moments]
-
-
-def test_a_backtest_asks_only_what_was_fitted_before(films, moments):
-    asked = []
-    backtest(films, lambda statistics: Watched(statistics, asked), Calendar(DAYS))
-    assert len(of_windows(asked, moments)) == len(asked) > 100
-    assert all(until < moment for until, moment in asked)
-
-
-def test_an_audit_of_a_recommender_refits_its_recipe(films, moments):
-    asked = []
-    model = sr.PopulationConformal(lambda statistics: Watched(statistics, asked)).fit(films)
-    asked.clear()
-    audit(model, n_users=60, window=DAYS)
-    windows = of_windows(asked, moments)
-    assert len(windows) > 100
-    assert all(until < moment for until, moment in windows)
-    assert {until for until, _ in windows} < {until for until, _ in asked}  # and once on all
-
-
 def test_what_comes_fitted_is_refused(films):
     fitted = MeasureScorer(sr.count_precedence(films), "CM12")
     with pytest.raises(sr.InputError, match="CM12 comes fitted and cannot be fitted"):
@@ -169,16 +125,6 @@ def test_what_comes_fitted_is_refused(films):
     assert any(
         "The calendar is left out: the scorer CM12 comes fitted" in why for why in found.skipped
     )
-
-
-def test_point_in_time_asks_only_what_was_fitted_before(films):
-    asked = []
-    cases = profile_cases(films, 0.4)
-    found = observe_as_of(lambda statistics: Watched(statistics, asked), cases, n_blocks=5)
-    assert len(asked) == len(found.outcomes)
-    assert len(asked) + found.n_early == len(cases)
-    assert all(until < moment for until, moment in asked)
-    assert len({until for until, _ in asked}) == len(found.begins) == 5
 
 
 def changed_later(films, time):
@@ -194,61 +140,26 @@ def changed_later(films, time):
     return sr.Interactions(films.users, films.items, films.offsets, items, films.times)
 
 
-def test_what_others_do_later_changes_nothing(films):
-    cases = profile_cases(films, 0.4)
-    found = observe_as_of("CM12", cases, n_blocks=4, keep_candidates=True)
-    time = found.begins[2]
-    again = changed_later(films, time)
-    other = observe_as_of("CM12", profile_cases(again, 0.4), n_blocks=4, keep_candidates=True)
-    moments = films.times[found.outcomes.cases.known_stops - 1]
-    # The known part of a case may lie in the block before it, the counts never do.
-    early = moments < time
-    assert 50 < early.sum() < len(moments)
-    np.testing.assert_array_equal(
-        other.outcomes.candidate_shares[early], found.outcomes.candidate_shares[early]
-    )
-    assert not np.array_equal(other.outcomes.candidate_shares, found.outcomes.candidate_shares)
-    # By counts of all of the data they are others: the look-ahead that this is for.
-    plain = [
-        observe(
-            MeasureScorer(counts := sr.count_precedence(data), "CM12"),
-            counts,
-            profile_cases(data, 0.4),
-            keep_candidates=True,
-        ).candidate_shares
-        for data in (films, again)
-    ]
-    assert not np.array_equal(*(each[:, :20] for each in plain))
-
-
-def test_what_cannot_be_judged_is_said(films):
-    fitted = MeasureScorer(sr.count_precedence(films), "CM12")
-    with pytest.raises(sr.InputError, match="CM12 comes fitted"):
-        observe_as_of(fitted, profile_cases(films, 0.4))
-    at_once = sr.Interactions(
-        films.users, films.items, films.offsets, films.items_taken, np.zeros_like(films.times)
-    )
-    with pytest.raises(sr.InputError, match="nothing was known before"):
-        observe_as_of("CM12", profile_cases(at_once, 0.4))
-    assert "was new to all" in observe_as_of("CM12", profile_cases(films, 0.4)).in_words()
-
-
 def unchanged_by_what_comes_later(films, recipe_of):
-    """Tell whether the scores of early cases are the same whatever everybody takes afterwards.
+    """Return whether an early window comes out the same whatever everybody consumes afterwards.
 
-    `recipe_of` gives what is fitted, for each data set.
+    `recipe_of` returns what is fitted, for each data set.
     """
-    cases = profile_cases(films, 0.4)
-    time = int(np.quantile(films.times[cases.known_stops - 1], 0.8))
-    shares = []
-    for data in (films, changed_later(films, time)):
-        found = observe_as_of(
-            recipe_of(data), profile_cases(data, 0.4), n_blocks=1, keep_candidates=True
-        ).outcomes
-        early = films.times[found.cases.known_stops - 1] < time
-        assert 20 < early.sum() < len(early)
-        shares.append(found.candidate_shares[early])
-    return np.array_equal(*shares)
+    days = (films.times.max() - films.times.min()) / DAY / 5.01
+    calendar = Calendar(days, min_users=10)
+    early, late = calendar_windows(films, calendar)
+    first, other = (
+        backtest(data, recipe_of(data), calendar, cut="score", epsilons=[0.2, 0.5])
+        for data in (films, changed_later(films, late))
+    )
+    assert not first.equals(other)  # but for the planted change all is alike
+    first, other = (found.filter(window=day_of(early)) for found in (first, other))
+    assert len(first) > 2
+    return first.equals(other)
+
+
+def test_what_others_do_later_changes_nothing(films):
+    assert unchanged_by_what_comes_later(films, lambda _: "CM12")
 
 
 @pytest.fixture(scope="module")
@@ -256,10 +167,12 @@ def few():
     return sr.datasets.synthetic(n_users=160, n_items=30, n_rows=2600, drift=0.3, seed=3)
 
 
+@pytest.mark.slow
 def test_the_learned_measure_is_learned_from_nothing_later(few):
     assert unchanged_by_what_comes_later(few, lambda _: "learned")
 
 
+@pytest.mark.slow
 def test_trees_that_were_grown_on_all_of_the_data_are_found(few):
     def looks_ahead(data):
         """Count up to then, and score by trees that learned from what followed."""

@@ -1,23 +1,17 @@
-"""Tie-aware metrics against every order of the tied items, and against others' libraries."""
+"""Tie-aware metrics against every order of the tied items, and against scikit-learn."""
 
 from fractions import Fraction
 from itertools import pairwise, permutations
 from math import inf, isnan, log2, nan
 
-import ir_measures
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ir_measures import AP, RR, P, R, nDCG
 from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 
 from surerec.errors import InputError
-from surerec.evaluation import (
-    hits_curve,
-    mean_and_error,
-    ranking_metrics,
-)
+from surerec.evaluation import hits_curve, mean_and_error, ranking_metrics
 
 levels = st.sampled_from([-inf, -1.0, 0.0, -0.0, 0.5, 2.0, inf])
 any_scores = st.floats(allow_nan=False, allow_infinity=True)
@@ -75,14 +69,6 @@ def test_the_expectation_is_the_average_over_all_orders(ranking, k):
     np.testing.assert_allclose(ranking_metrics(scores, relevant, k=k), expected, rtol=1e-13)
 
 
-@given(rankings(values=levels | any_scores, max_size=30), st.randoms(use_true_random=False))
-def test_the_order_of_the_candidates_is_irrelevant(ranking, random):
-    pairs = list(zip(*ranking, strict=True))
-    random.shuffle(pairs)
-    shuffled = zip(*pairs, strict=True)
-    np.testing.assert_array_equal(ranking_metrics(*ranking), ranking_metrics(*map(list, shuffled)))
-
-
 @pytest.mark.parametrize("n_levels", [None, 1, 2, 7, 60])
 def test_as_scikit_learn(n_levels):
     """Its AUC counts ties one half and its NDCG is averaged over them; its AP does neither."""
@@ -92,19 +78,6 @@ def test_as_scikit_learn(n_levels):
     assert ours.ndcg == pytest.approx(ndcg_score([relevant], [scores]), rel=1e-12)
     if n_levels is None:
         assert ours.ap == pytest.approx(average_precision_score(relevant, scores), rel=1e-12)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_without_ties_as_ir_measures(seed):
-    scores, relevant = random_ranking(seed)
-    run = {"user": {f"{item}": score for item, score in enumerate(scores.tolist())}}
-    judged = {"user": {f"{item}": int(hit) for item, hit in enumerate(relevant.tolist())}}
-    theirs = ir_measures.calc_aggregate([AP, nDCG, RR, P @ 10, R @ 10], judged, run)
-    ours = ranking_metrics(scores, relevant, k=10)
-    assert theirs == pytest.approx(
-        {AP: ours.ap, nDCG: ours.ndcg, RR: ours.rr, P @ 10: ours.precision, R @ 10: ours.recall},
-        rel=1e-12,
-    )
 
 
 @given(rankings(values=levels | any_scores, max_size=30))
@@ -121,13 +94,9 @@ def test_the_curve_of_hits_agrees_with_every_k(ranking):
     ("scores", "relevant", "k", "message"),
     [
         ([1, 2], [False, False], 1, "No candidate is relevant"),
-        ([], [], 1, "No candidate is relevant"),
         ([1, nan, nan], [True, False, False], 1, "Of the scores 2 are not numbers"),
         ([1, 2], [True], 1, "relevant is .*a list of 2 booleans"),
-        ([[1, 2]], [[True, False]], 1, "scores is .*a list of numbers"),
-        ([1, 2], [0, 1], 1, "relevant is .*a list of 2 booleans"),
         ([1, 2], [True, False], 0, "k is 0; it must be a whole number of at least 1"),
-        ([1, 2], [True, False], 2.0, "k is 2.0; it must be a whole number"),
     ],
 )
 def test_bad_input(scores, relevant, k, message):
@@ -141,9 +110,5 @@ def test_mean_and_standard_error_by_hand():
     assert mean_and_error([0.5]).mean == 0.5
     assert isnan(mean_and_error([0.5]).standard_error)
     assert all(map(isnan, mean_and_error([0.5, nan])))
-
-
-@pytest.mark.parametrize("values", [[], 3.0, [[1, 2]]])
-def test_a_mean_of_nothing(values):
-    with pytest.raises(InputError, match=r"at least one value|a list of numbers"):
-        mean_and_error(values)
+    with pytest.raises(InputError, match="at least one value"):
+        mean_and_error([])

@@ -5,15 +5,8 @@ import pytest
 import surerec as sr
 from surerec.calibration import observe, profile_cases
 from surerec.errors import InputError
-from surerec.evaluation import (
-    losses_at,
-    miss_by_support,
-    new_user_test,
-    risk_curve,
-    split_users,
-)
+from surerec.evaluation import losses_at, miss_by_support, new_user_test, risk_curve, split_users
 from surerec.measures import MeasureScorer
-from tests.evaluation.memoriser import Memoriser
 
 
 @pytest.fixture(scope="module")
@@ -31,38 +24,42 @@ def test_nothing_of_new_users_is_in_the_fit(films):
     assert parts.new.profile(user).equals(films.profile(user).drop("title"))
 
 
+def fitted(films, seed=0, **given):
+    """Return a model of half of the users, the cases of the others, and their items."""
+    parts = split_users(films, 0.5, seed=(seed, 0))
+    model = sr.PopulationConformal("CM12", seed=seed, **given).fit(parts.fit)
+    cases, ids = profile_cases(parts.new, 0.4), parts.new.items.ids
+    known_to = model.items_.ids.implode()
+    users = []
+    for case in range(len(cases)):
+        known, future = ids.gather(cases.known(case)), ids.gather(cases.future(case))
+        users.append((known.filter(known.is_in(known_to)), future))
+    return model, cases, users
+
+
 @pytest.mark.parametrize("cut", ["rank", "score"])
 def test_what_is_observed_is_what_recommend_leaves_out(films, cut):
     found = new_user_test(films, "CM12", cut=cut, significances=(0.2,), n_splits=1, seed=3)
-    parts = split_users(films, 0.5, seed=(3, 0))
-    model = sr.PopulationConformal("CM12", cut=cut, seed=3).fit(parts.fit)
-    cases = profile_cases(parts.new, 0.4)
+    model, _, users = fitted(films, 3, cut=cut)
     losses, sizes = [], []
-    for case in range(len(cases)):
-        ids = parts.new.items.ids
-        known, future = ids.gather(cases.known(case)), ids.gather(cases.future(case))
-        known = known.filter(known.is_in(model.items_.ids.implode()))
+    for known, future in users:
         shown = model.recommend(history=known, confidence=0.8).items
         losses.append(1 - future.is_in(list(shown)).mean())
         sizes.append(len(shown))
-    assert found.splits["n_new"].item() == len(cases)
-    assert found.splits["observed"].item() == pytest.approx(np.mean(losses))
-    assert found.splits["size"].item() == pytest.approx(np.mean(sizes))
+    (row,) = found.splits.to_dicts()
+    assert row["n_new"] == len(users)
+    assert row["observed"] == pytest.approx(np.mean(losses))
+    assert row["size"] == pytest.approx(np.mean(sizes))
 
 
 def test_a_precision_is_measured_over_users_who_are_shown_anything(films):
     found = new_user_test(films, "CM12", promise="precision", significances=(0.6, 0.05), n_splits=1)
-    parts = split_users(films, 0.5, seed=(0, 0))
-    model = sr.PopulationConformal("CM12", promise="precision").fit(parts.fit)
-    cases = profile_cases(parts.new, 0.4)
+    model, _, users = fitted(films, promise="precision")
     shares = []
-    for case in range(len(cases)):
-        ids = parts.new.items.ids
-        known = ids.gather(cases.known(case))
-        known = known.filter(known.is_in(model.items_.ids.implode()))
+    for known, future in users:
         shown = list(model.recommend(history=known, precision=0.4, confidence=0.9).items)
         if shown:
-            shares.append(pl.Series(shown).is_in(ids.gather(cases.future(case)).implode()).mean())
+            shares.append(pl.Series(shown).is_in(future.implode()).mean())
     first, second = found.splits.to_dicts()
     assert first["observed"] == pytest.approx(1 - np.mean(shares))
     assert not second["reachable"]
@@ -71,10 +68,9 @@ def test_a_precision_is_measured_over_users_who_are_shown_anything(films):
 
 def test_the_standard_error_counts_calibration_and_new_users(films):
     found = new_user_test(films, "CM12", cut="rank", significances=(0.3,), n_splits=1)
-    parts = split_users(films, 0.5, seed=(0, 0))
-    model = sr.PopulationConformal("CM12", cut="rank").fit(parts.fit)
+    model, cases, _ = fitted(films, cut="rank")
     curve = model.calibration_.curve("miss-rate")
-    outcomes = observe(model.scorer_, model.statistics_, profile_cases(parts.new, 0.4))
+    outcomes = observe(model.scorer_, model.statistics_, cases)
     losses = [losses_at(each, curve.cut(0.3)) for each in (curve, risk_curve(outcomes, "rank"))]
     by_hand = sum(each.var(ddof=1) / len(each) for each in losses) ** 0.5
     row = found.splits.to_dicts()[0]
@@ -94,36 +90,21 @@ def test_the_mean_over_splits_has_their_spread(films):
     assert row["holds"]
 
 
-def test_a_memoriser_is_found(films):
-    found = new_user_test(films, Memoriser, n_splits=2)
-    assert not found.holds
-    leaks = found.support.filter("leak")["other_users"].to_list()
-    assert leaks
-    assert "30 or more" not in leaks
-    assert (found.ranking["precision@10 calibration"] > found.ranking["precision@10 new"]).all()
-
-
-def _side(side, others, missed, users):
-    return pl.DataFrame(
-        {
-            "side": side,
-            "user": np.array(users),
-            "item": np.arange(len(others)),
-            "others": np.array(others),
-            "missed": np.array(missed),
-        }
-    )
+def _items(side, others, missed, users):
+    columns = {"user": users, "item": range(len(others)), "others": others, "missed": missed}
+    return pl.DataFrame(columns).select(pl.lit(side).alias("side"), pl.all())
 
 
 def test_misses_are_compared_by_the_number_of_other_users():
-    calibration = _side("calibration", [0, 0, 1, 40], [False, False, True, False], [0, 1, 1, 2])
-    new = _side("new", [0, 0, 1, 2, 40], [True, True, True, False, False], [0, 1, 2, 2, 3])
-    found = miss_by_support(pl.concat([calibration, new]))
-    rows = {row["other_users"]: row for row in found.to_dicts()}
-    assert (rows["0"]["calibration"], rows["0"]["new"], rows["0"]["leak"]) == (0.0, 1.0, True)
-    assert (rows["1"]["calibration"], rows["1"]["new"], rows["1"]["leak"]) == (1.0, 1.0, False)
-    assert rows["2"]["n_calibration"] == 0
-    assert rows["30 or more"]["share"] == pytest.approx(1 / 5)
+    calibration = _items("calibration", [0, 0, 1, 40], [False, False, True, False], [0, 1, 1, 2])
+    new = _items("new", [0, 0, 1, 2, 40], [True, True, True, False, False], [0, 1, 2, 2, 3])
+    rows = miss_by_support(pl.concat([calibration, new])).rows_by_key("other_users", named=True)
+    found = {key: row[0] for key, row in rows.items()}
+    compared = {key: (row["calibration"], row["new"], row["leak"]) for key, row in found.items()}
+    assert compared["0"] == (0.0, 1.0, True)
+    assert compared["1"] == (1.0, 1.0, False)
+    assert found["2"]["n_calibration"] == 0
+    assert found["30 or more"]["share"] == pytest.approx(1 / 5)
 
 
 def test_a_users_items_are_not_counted_as_independent():
@@ -131,7 +112,7 @@ def test_a_users_items_are_not_counted_as_independent():
     missed = np.arange(n) % 2 == 0
     errors = []
     for out, users in ((missed, np.arange(n)), (np.repeat(missed[:6], 10), np.arange(n) // 10)):
-        sides = [_side(side, [1] * n, out, users) for side in ("calibration", "new")]
+        sides = [_items(side, [1] * n, out, users) for side in ("calibration", "new")]
         errors.append(miss_by_support(pl.concat(sides))["standard_error"][1])
     assert errors[1] > 2.5 * errors[0]
 

@@ -7,9 +7,8 @@ from scipy.stats import binomtest
 
 import surerec as sr
 from surerec.errors import InputError
-from surerec.evaluation import compare_probabilities, new_user_reliability
+from surerec.evaluation import new_user_reliability
 
-N_BINS = 15
 N_COHORTS, N_FITTED, N_NEW = 48, 150, 150
 
 
@@ -35,11 +34,7 @@ def test_new_users_consume_what_was_predicted(cohorts, group):
     difference = some["difference"].to_numpy()
     error = difference.std(ddof=1) / np.sqrt(len(difference))
     assert abs(difference.mean()) <= max(0.015, 2 * error)
-
-
-@pytest.mark.parametrize("group", ["top 10", "p >= 0.5"])
-def test_the_interval_of_a_mean_covers_in_95_of_100_cohorts(cohorts, group):
-    some = cohorts.filter(group=group)
+    # The interval of a mean covers in 95 of 100 cohorts.
     inside = int((some["difference"].abs() <= 1.96 * some["error"]).sum())
     found = binomtest(inside, len(some)).proportion_ci(0.95, method="exact")
     assert found.low <= 0.95 <= found.high
@@ -72,40 +67,3 @@ def test_a_share_that_is_none_is_refused(fitted):
         new_user_reliability(films, fitted=fitted)
     with pytest.raises(InputError, match="too few to calibrate"):
         new_user_reliability(films, fitted=0.1)
-
-
-def pairs(n_users, n_each, seed=0):
-    chance = np.random.default_rng(seed)
-    n = n_users * n_each
-    said = chance.random(n) ** 3
-    return pl.DataFrame(
-        {
-            "user": np.repeat(np.arange(n_users) * 7, n_each),
-            "said": said,
-            "taken": chance.random(n) < said,
-            "by_rank": np.full(n, 0.25),
-        }
-    )
-
-
-@pytest.mark.parametrize(("n_users", "n_each"), [(40, 25), (1, 30), (3, 1)])
-def test_bins_are_those_of_a_plain_loop(n_users, n_each):
-    table = pairs(n_users, n_each)
-    bins, row = compare_probabilities(table)
-    rows = table.sort("said", maintain_order=True).rows(named=True)
-    apart = {}
-    for place, each in enumerate(rows):
-        apart.setdefault(place * N_BINS // len(rows), []).append(each)
-    assert len(bins) == len(apart)
-    for found, (_, members) in zip(bins.iter_rows(named=True), sorted(apart.items()), strict=True):
-        gap = np.mean([m["said"] - m["taken"] for m in members])
-        off = {}
-        for m in members:
-            off[m["user"]] = off.get(m["user"], 0.0) + m["said"] - m["taken"] - gap
-        assert found["n"] == len(members)
-        assert found["said"] == pytest.approx(np.mean([m["said"] for m in members]))
-        assert found["happened"] == pytest.approx(np.mean([m["taken"] for m in members]))
-        error = np.sqrt(sum(x**2 for x in off.values())) / len(members)
-        assert found["error"] == pytest.approx(error, abs=1e-12)
-    assert row["n_users"] == n_users
-    assert row["n"] == n_users * n_each

@@ -78,16 +78,6 @@ def times_table(names, sorted_search=3.0, as_in_paper=9.0, mining=0.5):
     )
 
 
-def _curves(names):
-    frame = rows(dataset=names, split=["time"], algorithm=(*ALGORITHMS, EXTRA), k=range(1, 51))
-    return filled(
-        frame,
-        precision=lambda row: value(row["algorithm"]),
-        recall=lambda row: row["k"] * 0.01,
-        f1=0.1,
-    )
-
-
 def _growth():
     names = ("Precedence Mining", "ICRS4", "CRS-Max", PLAIN)
     frame = rows(algorithm=names, variable=("m", "l", "n_c"), value=(16, 32, 64))
@@ -95,33 +85,24 @@ def _growth():
 
 
 def _tuning(names):
-    top = rows(
-        dataset=names, sweep=["top"], algorithm=["Precedence Mining"], top=(1, 2, None),
-        training=[0.3], calibration=[0.3],
-    )  # fmt: skip
-    shares = rows(
-        dataset=names, sweep=["shares"], algorithm=["ICRS3"], top=[None],
-        training=(0.3, 0.5), calibration=(0.3, 0.5),
-    )  # fmt: skip
-    both = pl.concat([top, shares.with_columns(pl.col("top").cast(pl.Int64))])
+    every = {"algorithm": ["ICRS3"], "training": (0.3, 0.5), "calibration": [0.3]}
+    both = rows(dataset=names, sweep=("top", "shares"), top=(1, None), **every)
     return filled(both, ap=0.2, ap_error=0.01, auc=0.8, auc_error=0.01, n_users=5)
 
 
 def results(names=("first", "ml-10m"), *, times=True, tuning=True):
-    datasets = pl.DataFrame(
-        {
-            "dataset": names,
-            "title": [f"Title of {name}" for name in names],
-            "users": [40] * len(names),
-            "items": [1234] * len(names),
-            "rows": [4321] * len(names),
-            "origin": ["a <file> & more"] * len(names),
-        }
+    datasets = filled(
+        rows(dataset=names),
+        title=lambda row: f"Title of {row['dataset']}",
+        users=40,
+        items=1234,
+        rows=4321,
+        origin="a <file> & more",
     )
     return Results(
         datasets=datasets,
         metrics=metrics_table(names),
-        curves=_curves(names),
+        curves=rows(dataset=names),  # in a file alone
         validity=validity_table(names),
         times=times_table(names) if times else None,
         growth=_growth() if times else None,

@@ -6,20 +6,15 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from matplotlib.figure import Figure
-
-from surerec.evaluation import cd_groups
 from surerec.experiments import ALGORITHMS, _figures
 from surerec.experiments._study import (
     EXTRA,
-    PLAIN,
-    SHOWN,
     paper_average_ranks,
     paper_tables,
     ranks_table,
 )
 from surerec.reports.figures import plain, render, styled
-from tests.experiments.small_results import metrics_table, results, times_table
+from tests.experiments.small_results import metrics_table, results
 
 MADE = results()
 CD = paper_tables()["friedman"]["critical_difference"]
@@ -31,12 +26,12 @@ def of_first(table):
 
 def test_every_data_set_and_metric_has_its_figures():
     names = list(_figures.plans(MADE, ranks_table(MADE.metrics), 10))
-    for kind in ("truth", "validity", "efficiency", "curves", "tuning-top", "tuning-shares"):
+    for kind in ("truth", "validity", "efficiency"):
         assert {f"{kind}-first", f"{kind}-ml-10m"} <= set(names)
-    assert {"top-k", "cd-ap", "cd-auc", "cd-ndcg", "cd-rr", "times", "growth"} <= set(names)
+    assert {"top-k", "cd-ap", "cd-auc", "cd-ndcg", "cd-rr", "times"} <= set(names)
     without = results(times=False, tuning=False)
     left = set(names) - set(_figures.plans(without, ranks_table(without.metrics), 10))
-    assert {name.split("-")[0] for name in left} == {"times", "growth", "tuning"}
+    assert {name.split("-")[0] for name in left} == {"times"}
 
 
 def test_a_figure_comes_in_three_formats_and_is_the_same_when_drawn_again():
@@ -66,39 +61,12 @@ def test_the_truth_is_drawn_with_its_diagonal_and_bands_of_two_standard_errors()
     assert (heights[0], heights[-1]) == pytest.approx((0.26 - 0.008, 0.26 + 0.008))
 
 
-@pytest.mark.parametrize("column", ["validity_error", "efficiency_error"])
-def test_the_measures_of_the_paper_are_shown_in_both_splits(column):
-    figure = _figures.by_split(of_first(MADE.validity), "x", column)
-    assert [axes.get_title() for axes in figure.axes] == ["in time order", "random split"]
-    for axes in figure.axes:
-        lines = axes.get_lines()[:5]
-        assert tuple(line.get_label().split(" ")[0] for line in lines) == SHOWN
-        assert len({line.get_marker() for line in lines}) == 5
-
-
 def test_a_diagram_names_every_algorithm_and_its_critical_difference():
-    diagram = _figures.Diagram("AP", paper_average_ranks("ap"), CD)
-    figure = _figures.critical_differences([diagram])
+    figure = _figures.critical_differences([("AP", paper_average_ranks("ap"), CD)])
     words = [text.get_text() for text in figure.axes[0].texts]
-    assert {"CD = 11.21", "ICRS4  4.00", "18.86  ICRS14"} <= set(words)
+    assert figure.axes[0].get_title() == "AP (CD = 11.21)"
+    assert {"ICRS4  4.00", "18.86  ICRS14"} <= set(words)
     assert sum(name in text for name in ALGORITHMS for text in words) >= len(ALGORITHMS)
-
-
-def test_the_groups_are_those_of_scikit_posthocs():
-    posthocs = pytest.importorskip("scikit_posthocs")
-    pandas = pytest.importorskip("pandas")
-    for metric in ("ap", "auc", "ndcg", "rr"):
-        ranks = paper_average_ranks(metric)
-        names, values = list(ranks), list(ranks.values())
-        p_values = [[0.0 if abs(ranks[a] - ranks[b]) >= CD else 1.0 for a in names] for b in names]
-        drawn = posthocs.critical_difference_diagram(
-            ranks, pandas.DataFrame(p_values, names, names), ax=Figure().subplots()
-        )
-        bars = [bar[0].get_xdata() for bar in drawn["crossbars"]]
-        theirs = {(round(min(bar), 6), round(max(bar), 6)) for bar in bars}
-        groups = cd_groups(values, CD)
-        ours = {(round(values[each[0]], 6), round(values[each[-1]], 6)) for each in groups}
-        assert ours == theirs
 
 
 def test_bars_have_the_heights_of_the_table():
@@ -111,33 +79,6 @@ def test_bars_have_the_heights_of_the_table():
     assert [axes.get_ylabel() for axes in figure.axes] == ["precision@10", "recall@10", "F1@10"]
 
 
-def test_times_are_on_a_logarithmic_scale_with_both_forms_of_crs_max():
-    axes = _figures.times(times_table(["first"]), {"first": "First"}).axes[0]
-    assert axes.get_xscale() == "log"
-    names = [label.get_text() for label in axes.get_yticklabels()]
-    assert names.index(PLAIN) == names.index("CRS-Max") + 1
-    (line,) = axes.get_lines()
-    at = dict(zip(line.get_ydata(), line.get_xdata(), strict=True))
-    assert at[names.index(PLAIN)] == pytest.approx(3.6)
-
-
-@pytest.mark.parametrize(("slope", "words"), [(1.0, "1.00"), (None, "not fitted")])
-def test_growth_shows_exponents(slope, words):
-    growth = MADE.growth.with_columns(slope=pl.lit(slope, pl.Float64))
-    legend = _figures.growth(growth).axes[0].get_legend().get_texts()
-    assert f"CRS-Max: {words}" in [text.get_text() for text in legend]
-
-
-def test_tuning_shows_values():
-    shares = _figures.shares(of_first(MADE.tuning), "x")
-    assert [text.get_text() for text in shares.axes[0].texts] == ["0.200"] * 4
-    tops = _figures.tops(of_first(MADE.tuning), "x")
-    assert [label.get_text() for label in tops.axes[0].get_xticklabels()] == ["1", "2", "all"]
-
-
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [("a $x$ b", r"a \$x\$ b"), ("_hidden", " _hidden"), ("x" * 50, "x" * 39 + "…")],
-)
-def test_names_are_read_as_they_are(name, shown):
-    assert plain(name) == shown
+def test_names_are_read_as_they_are():
+    assert [plain("a $x$ b"), plain("_hidden")] == [r"a \$x\$ b", " _hidden"]
+    assert plain("x" * 50) == "x" * 39 + "…"

@@ -1,7 +1,7 @@
 import subprocess
 import sys
 
-from surerec.reports import Heading, Paragraph, Picture, Strong, Table, to_html, to_markdown
+from surerec.reports import Heading, Paragraph, Picture, Strong, Table, to_html
 from tests.reports.page import Page
 
 
@@ -11,13 +11,18 @@ def test_what_people_name_things_is_not_markup():
     assert "<script>" not in page
     assert "<b>1</b>" in page
     Page(page)
-    text = to_markdown("t", [table])
-    assert r"| x\_\<y\>\|z | **1** |" in text
 
 
-def test_a_picture_says_what_it_shows():
-    page = to_html("t", [Picture("p", "What it shows.")], {"p": b"<svg/>"})
-    assert 'alt="What it shows."' in page
+def test_a_page_needs_no_other_file_and_says_what_pictures_show():
+    text = to_html("t", [Heading("A & B"), Picture("p", "What it shows.")], {"p": b"<svg/>"})
+    assert 'alt="What it shows."' in text
+    page = Page(text)
+    assert [link for link in page.links if not link.startswith("data:image/svg+xml;base64,")] == [
+        "#a-b"
+    ]
+    assert {"a-b", "p"} <= page.ids
+    assert not any(word in text for word in ("<script", "@import"))
+    assert all(word in text for word in ('name="viewport"', "prefers-color-scheme: dark"))
 
 
 def test_matplotlib_is_imported_only_when_a_figure_is_drawn():

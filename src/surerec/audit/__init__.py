@@ -2,7 +2,7 @@
 
 from surerec.audit._audit import audit
 from surerec.audit._items import log_martingale
-from surerec.audit._report import Audit, check_target, segment_cells
+from surerec.audit._report import Audit, check_target
 from surerec.audit._verdicts import (
     HEADLINE,
     GuaranteeVerdict,
@@ -22,6 +22,5 @@ __all__ = [
     "falls_short",
     "log_martingale",
     "percent",
-    "segment_cells",
     "with_interval",
 ]

@@ -16,19 +16,6 @@ if TYPE_CHECKING:
 
 
 _PROMISE: dict[str, Any] = {"color": "#7f7f7f", "linewidth": 1.2, "zorder": 1}
-_KINDS = {
-    "new-miss-score": Line("#009E73", "-", "P"),
-    "new-miss-rank": Line("#009E73", "-", "P"),
-    "new-hit-rank": Line("#CC79A7", "-", "X"),
-    "miss-rank-as-of": Line("#009E73", "-", "v"),
-    "miss-score-as-of": Line("#009E73", (0, (2, 1)), "^"),
-    "hit-rank-as-of": Line("#CC79A7", (0, (1, 1.2)), "D"),
-    "item-time": Line("#D55E00", "-", "o"),
-    "item-random": Line("#E69F00", (0, (5, 1.5)), "s"),
-    "miss-rank": Line("#0072B2", "-", "v"),
-    "miss-score": Line("#56B4E9", (0, (2, 1)), "^"),
-    "hit-rank": Line("#000000", (0, (1, 1.2)), "D"),
-}
 _FRESH_TO_OLD = (LINES[6], LINES[0], LINES[3], LINES[1], Line("#D55E00", "-", "P"))
 
 
@@ -47,7 +34,7 @@ def overview(
 
 def _promised_and_delivered(axes: Axes, coverage: pl.DataFrame) -> None:
     axes.plot([0.4, 1], [0.4, 1], label="delivered as promised", linestyle=(0, (1, 1)), **_PROMISE)
-    shown = [kind for kind in _KINDS if kind in set(coverage["kind"])]
+    shown = coverage.filter(unit="users")["kind"].unique(maintain_order=True).to_list()
     for number, kind in enumerate(shown):
         rows = coverage.filter(pl.col("kind") == kind).sort("promised")
         # Moved along the diagonal, so that intervals do not overlap and distances to it are right.
@@ -59,7 +46,7 @@ def _promised_and_delivered(axes: Axes, coverage: pl.DataFrame) -> None:
             yerr=[rows["delivered"] - rows["low"], rows["high"] - rows["delivered"]],
             label=rows["name"][0],
             capsize=2,
-            **_KINDS[kind].thin(),
+            **LINES[number % len(LINES)].thin(),
         )
     axes.fill_between([0.4, 1], [0, 0], [0.4, 1], color="#000000", alpha=0.05, linewidth=0)
     axes.text(

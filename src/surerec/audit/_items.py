@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numba import njit
-from scipy import stats
 
 from surerec._arguments import check_numbers
 from surerec.calibration import compare_with_items
-from surerec.conformal import left_out_up_to, smoothed_p_values
 from surerec.errors import InputError
 from surerec.evaluation import (
     CHECKED_EPSILONS,
-    Judgement,
     MeasuredSets,
     assess_model,
     candidates_of,
@@ -29,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from surerec.audit._subject import AuditSubject
+    from surerec.calibration import Assessment
     from surerec.evaluation import Split, SplitOrder
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
@@ -77,35 +74,15 @@ def _simple_jumper(
             capital[k] = (1 - jumping) * capital[k] / total + jumping / len(bets)
 
 
-@dataclass(frozen=True)
-class PValues:
-    """Smoothed p-values, which are uniform where a person's items are exchangeable.
+class ItemLevel(NamedTuple):
+    """What item-level sets deliver."""
 
-    Attributes
-    ----------
-    earlier, earlier_owners : array
-        Of each calibration item among the others of the same person, and whose it is.
-    later, later_owners : array
-        Of each later item among that person's calibration items.
-    online : array of float
-        Of each item after the training items among those before it, of all people by time: under
-        exchangeability these are independent of one another too.
-    """
-
-    earlier: NDArray[np.float64]
-    earlier_owners: NDArray[np.int64]
-    later: NDArray[np.float64]
-    later_owners: NDArray[np.int64]
-    online: NDArray[np.float64]
-
-
-class _UserItems(NamedTuple):
-    split: Split
-    missed: NDArray[np.bool_]
-    sizes: NDArray[np.int64]
-    earlier: NDArray[np.float64]
-    later: NDArray[np.float64]
-    online: NDArray[np.float64]
+    measured: MeasuredSets
+    n_known: NDArray[np.int64]
+    online: NDArray[np.float64] | None
+    """The smoothed p-value of each item after the training items among those before it, of all
+    users by time: uniform and independent where a user's items are exchangeable. None for a
+    recommender that has no scores for its calibration items."""
 
 
 def observe_items(
@@ -116,7 +93,7 @@ def observe_items(
     *,
     order: SplitOrder,
     seed: int = 0,
-) -> tuple[MeasuredSets, PValues | None]:
+) -> ItemLevel:
     """Make the sets of each user under the paper's protocol, and see what they left out.
 
     Parameters
@@ -133,97 +110,43 @@ def observe_items(
         Calibration before test, or drawn at random from the same stretch of the profile.
     seed : int
         Of the draw, and of smoothing.
-
-    Returns
-    -------
-    tuple of MeasuredSets and PValues
-        No p-values for a recommender that has no scores for its calibration items.
     """
     interactions = statistics.interactions
 
-    def one(user: int) -> _UserItems:
+    def one(user: int) -> tuple[Split, NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
         split = split_user(interactions, user, shares=subject.shares, order=order, seed=seed)
         rng = np.random.default_rng((seed, user, 1))
-        return _observe_user(subject, scorer, statistics, split, rng)
+        candidates = candidates_of(statistics, split)
+        online = np.empty(0)
+        assessed: Assessment
+        if subject.judge is not None:
+            assessed = assess_model(subject.judge, split, candidates)
+        else:
+            scores = scorer.score_query(Query(split.training, (user,)))
+            chances = 1 - rng.random(len(candidates)) if subject.smoothed else None
+            assessed = compare_with_items(scores, split.calibration, candidates, chances=chances)
+            after = scores[np.concatenate((split.calibration, split.test))]
+            online = np.empty(len(after))
+            online_p_values(after, 1 - rng.random(len(after)), online)
+        inside = np.stack([assessed.included(epsilon) for epsilon in CHECKED_EPSILONS])
+        left_out = unknown_among(statistics, split, candidates) | ~inside
+        missed = left_out[:, np.searchsorted(candidates, split.test)]
+        return split, missed.mean(axis=1), (~left_out).sum(axis=1), online
 
     found = for_each(one, users.tolist(), f"p-values, {order} order")
-    splits = [each.split for each in found]
-    missed = np.concatenate([each.missed for each in found], axis=1).astype(np.float64)
-    n_later = [each.missed.shape[1] for each in found]
-    owners = np.repeat(np.arange(len(found)), n_later)
+    splits, losses, sizes, online = zip(*found, strict=True)
     measured = MeasuredSets(
-        users=users,
-        n_known=np.array([len(split.known) for split in splits]),
-        owners=owners,
-        items=np.concatenate([split.test for split in splits]),
-        missed=missed,
-        losses=np.stack([np.bincount(owners, row, len(found)) for row in missed]) / n_later,
-        sizes=np.stack([each.sizes for each in found], axis=1).astype(np.float64),
+        np.stack(losses, axis=1),
+        np.stack(sizes, axis=1).astype(np.float64),
+        np.zeros(len(users)),
     )
+    n_known = np.array([len(split.known) for split in splits])
     if subject.judge is not None:
-        return measured, None
+        return ItemLevel(measured, n_known, None)
     # Of what follows the training items.
     times = [interactions.times_of(split.user)[len(split.training) :] for split in splits]
     by_time = np.argsort(np.concatenate(times), kind="stable")
-    p_values = PValues(
-        earlier=np.concatenate([each.earlier for each in found]),
-        earlier_owners=np.repeat(np.arange(len(found)), [len(each.earlier) for each in found]),
-        later=np.concatenate([each.later for each in found]),
-        later_owners=owners,
-        online=np.concatenate([each.online for each in found])[by_time],
-    )
-    return measured, p_values
-
-
-def _observe_user(
-    subject: AuditSubject,
-    scorer: Scorer,
-    statistics: PrecedenceStatistics,
-    split: Split,
-    rng: np.random.Generator,
-) -> _UserItems:
-    candidates = candidates_of(statistics, split)
-    unknown = unknown_among(statistics, split, candidates)
-    tested = np.searchsorted(candidates, split.test)
-    none = np.empty(0)
-    if subject.judge is not None:
-        given = Judgement.of(assess_model(subject.judge, split, candidates))
-        judged = given.without(unknown)
-        assert judged.counts is not None  # noqa: S101  # it gives confidence
-        left_out = judged.counts <= left_out_up_to(CHECKED_EPSILONS, judged.levels)[:, None]
-        return _UserItems(split, left_out[:, tested], (~left_out).sum(1), *[none] * 3)
-    scores = scorer.score_query(Query(split.training, (split.user,)))
-    chances = 1 - rng.random(len(candidates)) if subject.smoothed else None
-    assessed = compare_with_items(scores, split.calibration, candidates, chances=chances)
-    left_out = unknown | ~np.stack([assessed.included(epsilon) for epsilon in CHECKED_EPSILONS])
-    known = scores[split.calibration]
-    after = scores[np.concatenate((split.calibration, split.test))]
-    online = np.empty(len(after))
-    online_p_values(after, 1 - rng.random(len(after)), online)
-    return _UserItems(
-        split,
-        left_out[:, tested],
-        (~left_out).sum(axis=1),
-        among_themselves(known, 1 - rng.random(len(known))),
-        smoothed_p_values(known, scores[split.test], 1 - rng.random(len(split.test))),
-        online,
-    )
-
-
-def among_themselves(
-    scores: NDArray[np.float64], uniforms: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the smoothed p-value of each score among all of them.
-
-    Examples
-    --------
-    >>> among_themselves(np.array([3.0, 1.0, 3.0]), np.full(3, 0.5)).round(3).tolist()
-    [0.667, 0.167, 0.667]
-    """
-    ordered = np.sort(scores)
-    below = np.searchsorted(ordered, scores)
-    alike = np.searchsorted(ordered, scores, side="right") - below
-    return np.asarray((below + uniforms * alike) / max(len(scores), 1))
+    return ItemLevel(measured, n_known, np.concatenate(online)[by_time])
 
 
 def log_martingale(p_values: ArrayLike) -> NDArray[np.float64]:
@@ -259,60 +182,25 @@ def log_martingale(p_values: ArrayLike) -> NDArray[np.float64]:
     return logarithms
 
 
-def drift_rows(order: str, p_values: PValues, seed: int = 0) -> list[dict[str, Any]]:
-    """Test the p-values of one protocol.
-
-    The Kolmogorov–Smirnov tests take one random item of each user: those of one user share their
-    calibration items, and are not independent.
+def drift_row(order: str, online: NDArray[np.float64]) -> dict[str, Any]:
+    """Test online p-values by the test martingale.
 
     Returns
     -------
-    list of dict
+    dict
         ``order``, ``test``, ``n``, ``statistic``, ``p_value``, ``drift``, ``meaning``.
     """
-    rng = np.random.default_rng(seed)
-    earlier = _one_each(p_values.earlier, p_values.earlier_owners, rng)
-    later = _one_each(p_values.later, p_values.later_owners, rng)
-    alike = stats.ks_2samp(earlier, later, method="asymp")
-    uniform = stats.kstest(later, "uniform")
-    highest = float(max(log_martingale(p_values.online).max(initial=0.0), 0.0))
-    power = highest / np.log(10)
-    kolmogorov, n = "(Kolmogorov–Smirnov)", len(later)
-    tests = (
-        (f"earlier and later p-values alike {kolmogorov}", n, alike.statistic, alike.pvalue, ""),
-        (f"later p-values uniform {kolmogorov}", n, uniform.statistic, uniform.pvalue, ""),
-        # The largest power of ten that a float holds is about 308; the exponent says more.
-        (
-            "test martingale, log10 of its maximum",
-            len(p_values.online),
-            power,
-            np.exp(-highest),
-            f"at most 1e-{int(power)}",
-        ),
-    )
-    rows = []
-    for test, n_values, statistic, p_value, bound in tests:
-        chance = bound or (f"{p_value:.1e}" if p_value > 0 else "below 1e-300")
-        rows.append(
-            {
-                "order": order,
-                "test": test,
-                "n": n_values,
-                "statistic": float(statistic),
-                "p_value": float(p_value),
-                "drift": bool(p_value < ALPHA),
-                "meaning": f"drift: if items were exchangeable, chance {chance}"
-                if p_value < ALPHA
-                else f"no drift found: chance {p_value:.2g}",
-            }
-        )
-    return rows
-
-
-def _one_each(
-    values: NDArray[np.float64], owners: NDArray[np.int64], rng: np.random.Generator
-) -> NDArray[np.float64]:
-    """Return one value of each owner at random."""
-    order = rng.permutation(len(values))
-    _, first = np.unique(owners[order], return_index=True)
-    return values[order[first]]
+    highest = float(max(log_martingale(online).max(initial=0.0), 0.0))
+    power, p_value = highest / np.log(10), float(np.exp(-highest))
+    drift = p_value < ALPHA
+    # The largest power of ten that a float holds is about 308; the exponent says more.
+    found = f"drift: if items were exchangeable, chance at most 1e-{int(power)}"
+    return {
+        "order": order,
+        "test": "test martingale, log10 of its maximum",
+        "n": len(online),
+        "statistic": power,
+        "p_value": p_value,
+        "drift": drift,
+        "meaning": found if drift else f"no drift found: chance {p_value:.2g}",
+    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-from numba import njit
+from scipy import sparse, stats
 
 from surerec._words import DAY, shown
 from surerec.errors import InputError
@@ -24,6 +24,7 @@ _MOST_OF_ALL: Final = 0.25
 _BANDS: Final = 16
 _ROWS: Final = 4
 """Of a band: at a similarity of 0.8 a pair shares the key of some band with 99.98%."""
+_PRIME: Final = 0x9E3779B97F4A7C15  # spreads the keys of a band
 _NEIGHBOURS: Final = 4
 """With how many users of the same key each is compared: time grows with users, not with pairs."""
 _BY_CHANCE: Final = 0.01
@@ -95,29 +96,12 @@ def profile_findings(interactions: Interactions, seed: int = 0) -> list[Finding]
 
 
 def known_of(interactions: Interactions) -> list[str]:
-    """Return what data are like, in sentences.
-
-    Examples
-    --------
-    >>> import surerec as sr
-    >>> shop = sr.Interactions.from_profiles([0, 3, 5], [1, 0, 2, 0, 1])
-    >>> known_of(shop)[0]
-    '2 users took 3 items, 5 interactions in all; profiles have 2 to 3 items, 2.5 in the median.'
-    """
-    lengths = np.diff(interactions.offsets)
-    days = interactions.times.astype("datetime64[us]").astype("datetime64[D]")
-    ties = interactions.tie_share
-    counted = (
-        f"{interactions.n_users:,} users took {interactions.n_items:,} items, "
-        f"{interactions.n_rows:,} interactions in all; profiles have {lengths.min():,} to "
-        f"{lengths.max():,} items, {np.median(lengths):,.4g} in the median."
-    )
-    tied = "no two of a user's items share their instant."
+    """Return what a reader must know of times and repeats, in sentences."""
+    ties, read = interactions.tie_share, interactions.rows_read
+    found = [f"{read.about_repeats()}."] if read.repeats else []
     if ties:
-        tied = f"{ties:.0%} of a user's items share their instant, and stand in the file's order."
-    read = interactions.rows_read
-    again = f"{read.about_repeats()}." if read.repeats else "Nobody took an item twice."
-    return [counted, f"They took them from {days.min()} to {days.max()}; {tied}", again]
+        found.append(f"{ties:.0%} of a user's items share their instant: the file orders them.")
+    return found
 
 
 def default_window(interactions: Interactions) -> float:
@@ -146,40 +130,43 @@ def near_duplicates(interactions: Interactions, seed: int = 0) -> NDArray[np.int
     does not explain it. Users with fewer than 10 items, or with more than a quarter of the
     catalogue, are not compared.
     """
-    offsets, items = interactions.offsets, interactions.items_taken
-    lengths = np.diff(offsets)
+    lengths = np.diff(interactions.offsets)
     comparable = (lengths >= _SHORTEST) & (lengths <= _MOST_OF_ALL * interactions.n_items)
     users = np.flatnonzero(comparable)
-    support = np.bincount(items, minlength=interactions.n_items)
-    seeds = np.random.default_rng((seed, 8)).integers(2**63, size=(_BANDS, _ROWS), dtype=np.uint64)
-    least_chance = np.log(_BY_CHANCE) - 2 * np.log(max(len(users), 1))  # over all pairs
-    is_alike = np.zeros(interactions.n_users, dtype=bool)
-    keys = np.empty(len(users), dtype=np.uint64)
-    for band in seeds:
-        _band_keys(users, offsets, items, band, keys)
+    if not len(users):
+        return users
+    consumed = interactions.items_taken[np.repeat(comparable, lengths)]
+    lengths = lengths[users]
+    offsets = np.concatenate(([0], np.cumsum(lengths)))
+    shape = len(users), interactions.n_items
+    taken = sparse.csr_array((np.ones(len(consumed)), consumed, offsets), shape=shape)
+    support = np.bincount(interactions.items_taken, minlength=interactions.n_items)
+    rng = np.random.default_rng((seed, 8))
+    least_chance = np.log(_BY_CHANCE) - 2 * np.log(len(users))  # over all pairs
+    is_alike = np.zeros(len(users), dtype=bool)
+    for _ in range(_BANDS):
+        keys = np.zeros(len(users), dtype=np.uint64)
+        for _ in range(_ROWS):  # users share the first item of a random order with their Jaccard
+            place = rng.permutation(interactions.n_items).astype(np.uint64)
+            keys = keys * np.uint64(_PRIME) + np.minimum.reduceat(place[consumed], offsets[:-1])
         order = np.argsort(keys, kind="stable")
         for step in range(1, _NEIGHBOURS + 1):
             same = np.flatnonzero(keys[order[step:]] == keys[order[:-step]])
-            pairs = np.column_stack((users[order[same]], users[order[same + step]]))
-            pairs = pairs[~is_alike[pairs].all(axis=1)]
-            shared, expected = np.empty(len(pairs), np.int64), np.empty(len(pairs))
-            _overlaps(pairs, offsets, items, support, shared, expected)
-            both, first = lengths[pairs].sum(axis=1), lengths[pairs[:, 0]]
+            pairs = np.stack((order[same], order[same + step]))
+            first, second = pairs[:, ~is_alike[pairs].all(axis=0)]
+            both = lengths[first] + lengths[second]
+            shared = (taken[first] * taken[second]).sum(axis=1)
             similar = shared >= _SIMILAR * (both - shared)
-            similar &= _log_chance(shared, expected, first) < least_chance
-            is_alike[pairs[similar]] = True
-    return np.flatnonzero(is_alike)
-
-
-def _log_chance(
-    shared: NDArray[np.int64], expected: NDArray[np.float64], length: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Return the logarithm of Chernoff's bound on the probability of sharing so many items."""
-    p, q = shared / length, np.clip(expected / length, 1e-12, 1 - 1e-12)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        terms = np.where(p > 0, p * np.log(p / q), 0.0)
-        terms += np.where(p < 1, (1 - p) * np.log((1 - p) / (1 - q)), 0.0)
-    return np.where(p > q, -length * terms, 0.0)
+            if not similar.any():
+                continue
+            first, second, shared = first[similar], second[similar], shared[similar]
+            # By chance, a user consumes items in proportion to support and to their length.
+            own, length = taken[first], np.repeat(lengths[second], lengths[first])
+            chances = np.minimum(support[own.indices] * length / interactions.n_rows, 1)
+            chance = np.add.reduceat(chances, own.indptr[:-1]) / lengths[first]
+            likely = stats.binom.logsf(shared - 1, lengths[first], chance)
+            is_alike[np.append(first, second)[np.tile(likely < least_chance, 2)]] = True
+    return users[is_alike]
 
 
 def bot_like(interactions: Interactions) -> NDArray[np.int64]:
@@ -215,60 +202,3 @@ def _counted(users: NDArray[np.int64], n_long: int, interactions: Interactions) 
     ids = interactions.users.ids.gather(users[:_NAMED]).to_list()
     named = ", ".join(map(shown, ids)) + (", …" if len(users) > _NAMED else "")
     return f"{len(users):,} of {n_long:,} users with {_SHORTEST} items or more ({named})"
-
-
-@njit(nogil=True, cache=True)
-def _mixed(number: np.uint64) -> np.uint64:
-    """Return a hash of a number (splitmix64)."""
-    number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return number ^ (number >> np.uint64(31))
-
-
-@njit(nogil=True, cache=True)
-def _band_keys(
-    users: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    items: NDArray[np.uint32],
-    seeds: NDArray[np.uint64],
-    keys: NDArray[np.uint64],
-) -> None:
-    """Write one key for each user: a hash of the smallest hash of their items under each seed.
-
-    Two users share a key with probability Jaccard ** len(seeds).
-    """
-    for at in range(len(users)):
-        key = np.uint64(0)
-        for seed in seeds:
-            least = np.uint64(0xFFFFFFFFFFFFFFFF)
-            for row in range(offsets[users[at]], offsets[users[at] + 1]):
-                least = min(least, _mixed(np.uint64(items[row]) + seed))
-            key = _mixed(key ^ least)
-        keys[at] = key
-
-
-@njit(nogil=True, cache=True)
-def _overlaps(
-    pairs: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    items: NDArray[np.uint32],
-    support: NDArray[np.int64],
-    shared: NDArray[np.int64],
-    expected: NDArray[np.float64],
-) -> None:
-    """Write for each pair of users the number of shared items, and the number by chance.
-
-    By chance, a user consumes an item in proportion to its support and to the user's length.
-    """
-    seen = np.full(len(support), -1, dtype=np.int64)
-    n_rows = offsets[-1]
-    for at in range(len(pairs)):
-        first, second = pairs[at]
-        length = offsets[second + 1] - offsets[second]
-        for row in range(offsets[second], offsets[second + 1]):
-            seen[items[row]] = at
-        n_shared, by_chance = 0, 0.0
-        for row in range(offsets[first], offsets[first + 1]):
-            n_shared += seen[items[row]] == at
-            by_chance += min(1.0, support[items[row]] * length / n_rows)
-        shared[at], expected[at] = n_shared, by_chance

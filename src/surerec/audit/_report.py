@@ -39,11 +39,10 @@ from surerec.reports import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from surerec.calibration import Horizon
     from surerec.reports import Block
 
 _MARK: Final = "report.html"
-_HIDDEN: Final = {"kind", "column", "epsilon", "promised", "place", "below", "verdict", "loss"}
+_HIDDEN: Final = {"kind", "epsilon", "promised", "place", "below", "verdict", "loss"}
 """Fields that the page's tables leave to the CSV files, as they do interval ends and floors."""
 _ENDS: Final = ("low", "high", "floor", "_se")
 
@@ -66,9 +65,8 @@ class Audit:
     drift : polars.DataFrame
         Tests whether later items conform as earlier ones did.
     groups : polars.DataFrame
-        What was delivered by known items, popularity of the item and when users began.
-    mondrian : polars.DataFrame
-        A common threshold beside one for each group by known items.
+        What was delivered to each segment (``by`` names the column), to users with few and many
+        known items, and to users of a finding. Intervals of segments hold together with 95%.
     calendar : polars.DataFrame or None
         Window by window, models of several ages.
     skipped : list of str
@@ -76,27 +74,16 @@ class Audit:
     settings : dict
         Of this audit.
     probabilities : polars.DataFrame or None
-        The probability of each item, said and happened: for all, the 10 best, by known items,
-        popularity and rank, with the calibration error and the log loss.
-    reliability : polars.DataFrame or None
-        The same in 15 bins of equal mass: the reliability diagram.
+        Predicted and observed: how often items are consumed, and how often their probabilities say;
+        see :func:`surerec.evaluation.new_user_reliability`.
     together : polars.DataFrame or None
         What random groups of two, four and eight were delivered, for each guarantee to groups and
-        ε; and what their members got of their own, on average and the one who got least.
-    segments : polars.DataFrame or None
-        Nominal and observed level, interval, set sizes and users of each segment, for each kind
-        and ε; the recommender's own guarantee first. Intervals hold together over segments and
-        levels with 95%; ``below`` marks those below nominal.
+        ε.
     support : polars.DataFrame or None
         Miss at ε = 0.1 by the number of other users who consumed the item, calibration users beside
         new users; see :func:`surerec.evaluation.miss_by_support`.
-    ranking : polars.DataFrame or None
-        Precision@10 of calibration users and new users, and where calibration users' items that
-        nobody else consumed were ranked, split by split.
-    known : list of str
-        What the data are like: counts, lengths, ties in time and repeats, in sentences.
     notes : list of str
-        What was known to what scored users, and how it was counted.
+        What was known to what scored users; repeats and ties of the data; pooled segments.
     findings : list of str
         What speaks against the guarantee's assumptions: a false declaration of the scorer,
         near-duplicate users, bots. Empty if nothing was found.
@@ -109,17 +96,12 @@ class Audit:
     coverage: pl.DataFrame = field(default_factory=pl.DataFrame)
     drift: pl.DataFrame = field(default_factory=pl.DataFrame)
     groups: pl.DataFrame = field(default_factory=pl.DataFrame)
-    mondrian: pl.DataFrame = field(default_factory=pl.DataFrame)
     calendar: pl.DataFrame | None = None
     skipped: list[str] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
     probabilities: pl.DataFrame | None = None
-    reliability: pl.DataFrame | None = None
     together: pl.DataFrame | None = None
-    segments: pl.DataFrame | None = None
     support: pl.DataFrame | None = None
-    ranking: pl.DataFrame | None = None
-    known: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
 
@@ -136,15 +118,12 @@ class Audit:
         found = {
             "verdicts": pl.DataFrame(verdicts, schema=columns, orient="row"),
             "findings": pl.DataFrame({"finding": self.findings}, schema={"finding": pl.String}),
-            "known": pl.DataFrame({"known": self.known}, schema={"known": pl.String}),
         } | {name: each for name, each in vars(self).items() if isinstance(each, pl.DataFrame)}
         return {name: table for name, table in found.items() if len(table)}
 
     def plot(self) -> Any:
         """Return the report's figure, promised against delivered; this needs surerec[plots]."""
         require_plots()
-        if not self.verdicts:
-            raise InputError(f"There is nothing to draw. {self.overall}")
         from surerec.audit._figure import overview  # noqa: PLC0415  # an extra
         from surerec.reports.figures import styled  # noqa: PLC0415
 
@@ -154,9 +133,6 @@ class Audit:
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the verdict, and what was delivered of 90%."""
         title = f"{self.subject} on {self.data}"
-        if not self.verdicts:
-            told = pl.DataFrame({"what is known": [*self.known, *self.skipped]})
-            return html_card(title, told, self.overall)
         names = {verdict.kind: verdict.name for verdict in self.verdicts}
         columns = ("what is promised", "promised", "delivered", "low", "high", "verdict")
         named = pl.col("kind").replace(names).alias(columns[0])
@@ -166,7 +142,7 @@ class Audit:
     def to_html(self) -> str:
         """Return the report as one page that needs no other file; this needs surerec[plots]."""
         require_plots()
-        return _page(self, _figures(self))
+        return _page(self, _figure(self))
 
     def write(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write report, figure and tables into a folder, which appears when it is complete.
@@ -181,14 +157,13 @@ class Audit:
         require_plots()
         target = Path(folder)
         check_target(target, overwrite=overwrite)
-        figures = _figures(self)
+        figure = _figure(self)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             with folder_aside(target) as aside:
-                (aside / _MARK).write_text(_page(self, figures), encoding="utf-8")
-                for name, formats in figures.items():
-                    for ending, content in formats.items():
-                        (aside / f"{name}.{ending}").write_bytes(content)
+                (aside / _MARK).write_text(_page(self, figure), encoding="utf-8")
+                for ending, content in figure.items():
+                    (aside / f"audit.{ending}").write_bytes(content)
                 for name, table in self.tables().items():
                     table.write_csv(aside / f"{name}.csv")
         except OSError as error:
@@ -203,32 +178,23 @@ def check_target(target: Path, *, overwrite: bool) -> None:
     with damage_in_words(target, "cannot be looked into"):
         if not target.exists() or not any(target.iterdir()):
             return
-    tables = ("verdicts.csv", "known.csv")  # the second alone where there were too few users
-    is_audit = (target / _MARK).exists() and any((target / name).exists() for name in tables)
-    if not is_audit:
+    if not all((target / name).exists() for name in (_MARK, "verdicts.csv")):
         raise InputError(f"{target}: holds something else than an audit; name another folder.")
     if not overwrite:
         raise InputError(f"{target}: holds an audit; name another folder, or say overwrite.")
 
 
-def _figures(audit: Audit) -> dict[str, dict[str, bytes]]:
-    """Draw the figures: by name, in every format."""
-    from surerec.reports.figures import draw_reliability, render, styled  # noqa: PLC0415  # an extra
+def _figure(audit: Audit) -> dict[str, bytes]:
+    """Draw the figure in every format."""
+    from surerec.reports.figures import render, styled  # noqa: PLC0415  # an extra
 
-    if not audit.verdicts:
-        return {}
     with styled():
-        drawn = {"audit": audit.plot()}
-        if audit.reliability is not None and audit.probabilities is not None:
-            title = f"{audit.data}, {audit.subject}: are items consumed as often as is said?"
-            found = audit.reliability, audit.probabilities
-            drawn["probabilities"] = draw_reliability(*found, title)
-        return {name: render(figure) for name, figure in drawn.items()}
+        return render(audit.plot())
 
 
-def _page(audit: Audit, figures: Mapping[str, Mapping[str, bytes]]) -> str:
+def _page(audit: Audit, figure: Mapping[str, bytes]) -> str:
     title = f"Does the guarantee hold? {audit.subject} on {audit.data}"
-    return to_html(title, _blocks(audit), {name: each["svg"] for name, each in figures.items()})
+    return to_html(title, _blocks(audit), {"audit": figure["svg"]})
 
 
 class _Section(NamedTuple):
@@ -237,7 +203,6 @@ class _Section(NamedTuple):
     of: str
     heading: str = ""
     text: str = ""
-    picture: str = ""
     folded: bool = False
 
 
@@ -252,50 +217,31 @@ _SECTIONS: Final = (
         "in which new users miss more is a leak of the user's own data into the score.",
     ),
     _Section(
-        "ranking",
-        text="Rankings of calibration users and new users, and of calibration users' items that "
-        "nobody else consumed.",
-    ),
-    _Section(
         "drift",
         "Do later items conform as earlier ones did?",
         "If a user's items are exchangeable, smoothed p-values are uniform. The "
-        "Kolmogorov–Smirnov tests take one item of each user. The martingale is the capital of a "
+        "Kolmogorov–Smirnov test takes one item of each user. The martingale is the capital of a "
         "bettor against uniform p-values: it ever reaches 1/α with probability at most α. In "
         "random order nothing should be found.",
     ),
     _Section(
-        "segments",
-        "Segments",
-        f"At {percent(1 - HEADLINE)}. Intervals hold together over segments and levels with 95% "
-        "(Bonferroni); bold lies below nominal. segments.csv has every level.",
-    ),
-    _Section(
         "groups",
         "Weak spots",
-        f"What each group was delivered of {percent(1 - HEADLINE)}: a guarantee over everyone says "
-        "nothing of a group. No threshold can guarantee anything for items of one popularity.",
-    ),
-    _Section(
-        "mondrian",
-        text="Mondrian calibration sets a threshold for each group by known items, so that the "
-        "guarantee holds in each; the set sizes say what that costs.",
+        f"What segments and groups of users were delivered of {percent(1 - HEADLINE)}; bold falls "
+        "short. A guarantee over everyone says nothing of a group. With groups=3 a recommender "
+        "guarantees the level to users with few, some and many known items.",
     ),
     _Section(
         "probabilities",
         "Probabilities of items",
-        "Half of the users calibrate the probability that an item is consumed, and the 1,000 best "
-        "items of each of the others are looked at. The calibration error is the mean distance "
-        "between said and happened in 15 bins of equal mass; its noise is what it would be for "
-        "faultless probabilities. The log loss stands beside that of a table by rank alone.",
-        "Said against happened; bars are two standard errors over users.",
+        "Half of the users calibrate the probability that an item is consumed, and the others are "
+        "asked: the probabilities predicted, and the share observed, with the standard error of "
+        "their difference over users.",
     ),
     _Section(
         "together",
         "Groups who choose together",
-        "Random groups of the audited users, halved as users are. Delivered is what is guaranteed "
-        "to the group; members and least_served are what members got of their own next items, on "
-        "average and the one who got least.",
+        "Random groups of the audited users, halved as users are.",
     ),
     _Section(
         "calendar",
@@ -308,31 +254,14 @@ _SECTIONS: Final = (
 )
 
 
-def segment_cells(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the cells of a segment: name, nominal, observed, set sizes, users."""
-    pooled = f" ({counted(row['n_pooled'], 'segments')})" if row["n_pooled"] else ""
-    return (
-        f"{row['segment']}{pooled}",
-        percent(row["nominal"]),
-        with_interval(row),
-        size_cell(row["mean_size"], row["floor"]),
-        size_cell(row["median_size"], row["floor"]),
-        f"{row['n_users']:,}",
-    )
-
-
 def _cell(row: Mapping[str, Any], name: str) -> str:
     """Return the cell of a field; strong if it falls short by more than chance."""
-    of, _, field_of = name.rpartition("_")
-    if of in ("common", "own"):  # two thresholds in one row
-        row = {key.removeprefix(f"{of}_"): value for key, value in row.items()} | {"below": False}
-        name = field_of
-    if name in ("delivered", "observed"):
+    if name == "delivered":
         short = row["below"] if "below" in row else falls_short(row)
         if "verdict" in row:
             short = row["verdict"] == "does not hold"
         return Strong(with_interval(row)) if short else with_interval(row)
-    if name in ("size", "items", "mean_size", "median_size"):
+    if name == "size":
         return size_cell(row[name], row["floor"])
     value = row[name]
     if isinstance(value, bool):
@@ -346,12 +275,8 @@ def _blocks(audit: Audit) -> Iterator[Block]:
     """Yield the page, block by block."""
     yield Paragraph(audit.overall)
     yield from _bullets("Findings", audit.findings)
-    if audit.verdicts:
-        yield from _results(audit)
-        yield from _bullets("Not audited", audit.skipped)
-    yield from _bullets("What is known of the data", audit.known)
-    if not audit.verdicts:
-        yield from _bullets("Not tested", audit.skipped)
+    yield from _results(audit)
+    yield from _bullets("Not audited", audit.skipped)
 
 
 def _bullets(heading: str, sentences: list[str]) -> Iterator[Block]:
@@ -362,13 +287,12 @@ def _bullets(heading: str, sentences: list[str]) -> Iterator[Block]:
 
 def _results(audit: Audit) -> Iterator[Block]:
     settings = audit.settings
-    days = settings["window"]
+    days, horizon = settings["window"], settings["horizon"]
+    held_out = f"{horizon:.0%} of a profile" if isinstance(horizon, float) else f"{horizon} items"
     yield Paragraph(
-        f"{settings['n_users']:,} random users; for user-level guarantees halved "
-        f"{settings['n_splits']} times at random, each half tested with the other's threshold; the "
-        f"horizon is {_horizon(settings['horizon'])}, and for a hit "
-        f"{_horizon(settings['hit_horizon'])}{f', windows of {days:g} days' if days else ''}; seed "
-        f"{settings['seed']}."
+        f"{settings['n_users']:,} random users; for user-level guarantees halved several times at "
+        "random, each half tested with the other's threshold; the horizon is the last "
+        f"{held_out}{f', windows of {days:g} days' if days else ''}; seed {settings['seed']}."
     )
     yield Picture(
         "audit",
@@ -423,8 +347,6 @@ def _section(audit: Audit, section: _Section) -> Iterator[Block]:
     if section.heading:
         yield Heading(section.heading)
     yield Paragraph(section.text)
-    if section.picture:
-        yield Picture(section.of, section.picture)
     if "epsilon" in table.columns:
         table = at_headline(table)
     shown = [name for name in table.columns if name not in _HIDDEN and not name.endswith(_ENDS)]
@@ -438,9 +360,3 @@ def _section(audit: Audit, section: _Section) -> Iterator[Block]:
     for caption, part in parts.items():
         rows = tuple(tuple(_cell(row, name) for name in shown) for row in part.to_dicts())
         yield Table(caption, header, rows, words, folded=section.folded)
-
-
-def _horizon(horizon: Horizon) -> str:
-    if isinstance(horizon, float):
-        return f"the last {percent(horizon)} of a profile"
-    return f"the last {horizon} items"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surerec._words import counted, declared_name, shown
+from surerec._words import counted, shown
 from surerec.audit._verdicts import FEWEST_USERS
 from surerec.calibration import false_declaration
 from surerec.errors import InputError
@@ -109,18 +109,6 @@ class AuditSubject:
         return max(10, math.ceil(0.5 / smallest))
 
 
-def of_recipe(recipe: RecipeLike, name: str | None = None) -> AuditSubject:
-    """Return the subject of a measure, or whatever else makes a scorer.
-
-    Examples
-    --------
-    >>> of_recipe("icrs3").name, of_recipe("learned").name
-    ('CM3', 'learned')
-    """
-    made = as_recipe(recipe)
-    return AuditSubject(name or made.title, made)
-
-
 def of_recommender(name: str, model: Recommender) -> AuditSubject:
     """Return the subject of a recommender, with its own settings.
 
@@ -173,17 +161,12 @@ def of_recommender(name: str, model: Recommender) -> AuditSubject:
 def subject_of(
     data: Interactions | PrecedenceStatistics | Recommender,
     measure: RecipeLike,
-    make_scorer: RecipeLike | None,
     name: str | None,
 ) -> tuple[PrecedenceStatistics, AuditSubject]:
     """Return what is audited, and the counts of its data; see :func:`surerec.audit.audit`."""
     if isinstance(data, Recommender):
         data.require_fit()  # its counts are audited
         return data.statistics_, of_recommender(name or data.default_name(), data)
-    if make_scorer is None:
-        subject = of_recipe(measure, name)
-    else:
-        subject = of_recipe(make_scorer, name or declared_name(make_scorer) or "this scorer")
     if isinstance(data, Interactions):
         data = count_precedence(data)
     if not isinstance(data, PrecedenceStatistics):
@@ -191,7 +174,8 @@ def subject_of(
             f"audit takes Interactions (see read_interactions), counts or a fitted recommender, "
             f"not {shown(data)}."
         )
-    return data, subject
+    recipe = as_recipe(measure)
+    return data, AuditSubject(name or recipe.title, recipe)
 
 
 class _RanksOf(Scorer):
@@ -210,14 +194,6 @@ class _RanksOf(Scorer):
         scores = np.zeros(self._statistics.n_items)
         scores[assessed.candidates] = np.unique(assessed.score, return_inverse=True)[1]
         return scores
-
-
-class TooFewUsersError(InputError):
-    """Too few users have profiles that are long enough for anything to be tested."""
-
-    def __init__(self, why: str, found: int, needed: int) -> None:
-        super().__init__(f"{why}.")
-        self.why, self.found, self.lacking = why, found, needed - found
 
 
 @dataclass(frozen=True)
@@ -250,11 +226,11 @@ def choose_audited(
     shortest = subject.min_length
     enough = int((np.diff(interactions.offsets) >= shortest).sum())
     if enough < FEWEST_USERS:
-        why = (
-            f"{counted(enough, 'users')} took {shortest} items or more, an audit needs "
-            f"{FEWEST_USERS}, and {FEWEST_USERS - enough} are lacking"
+        raise InputError(
+            f"Whether guarantees hold cannot be tested here yet: {counted(enough, 'users')} took "
+            f"{shortest} items or more, an audit needs {FEWEST_USERS}, and "
+            f"{FEWEST_USERS - enough} are lacking."
         )
-        raise TooFewUsersError(why, enough, FEWEST_USERS)
     users = choose_users(interactions, n_users, min_length=shortest, seed=seed)
     found = _fitted(subject, statistics, interactions, users, seed)
     first = interactions.times[interactions.offsets[found.users]]
@@ -295,11 +271,10 @@ def _fitted(
     fitted = np.random.default_rng((seed, 2)).random(interactions.n_users) < 0.5  # noqa: PLR2004
     learned_from, audited = users[fitted[users]], users[~fitted[users]]
     if min(len(audited), len(learned_from)) < FEWEST_USERS:
-        why = (
+        raise InputError(
             f"{subject.name} {says}, so it is audited on half of the {len(users)} users who took "
-            f"{subject.min_length} items or more, and these are fewer than {FEWEST_USERS}"
+            f"{subject.min_length} items or more, and these are fewer than {FEWEST_USERS}."
         )
-        raise TooFewUsersError(why, len(users), 2 * FEWEST_USERS)
     others = interactions.without_users(np.flatnonzero(~fitted))
     fitted_on = recipe.count(others, statistics.ties)
     why = (

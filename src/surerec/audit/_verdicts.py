@@ -117,7 +117,7 @@ def coverage_row(
 
 def coverage_rows(kind: str, name: str, measured: MeasuredSets) -> list[dict[str, Any]]:
     """Return what the sets of one kind promised and delivered to users, a row for each ε."""
-    n, found = len(measured.users), enumerate(CHECKED_EPSILONS)
+    n, found = len(measured.floor), enumerate(CHECKED_EPSILONS)
     return [
         coverage_row(
             kind,
@@ -209,10 +209,8 @@ def of_kind(
     about = min(rows, key=lambda row: abs(row["epsilon"] - HEADLINE))
     failed = [row for row, state in zip(rows, states, strict=True) if state == "does not hold"]
     weakest = max(rows, key=lambda row: row.get("windows_below") or 0)
-    if unsure:
-        verdict = "cannot tell"
-    elif false:
-        verdict = "does not hold"
+    if unsure or false:
+        verdict = "cannot tell" if unsure else "does not hold"
     elif failed:
         verdict = "does not hold"
         if about not in failed:
@@ -330,7 +328,7 @@ def with_interval(row: Mapping[str, Any]) -> str:
     >>> with_interval({"delivered": 0.871, "low": 0.8603, "high": 0.8821})
     '87.1 % [86.0–88.2]'
     """
-    delivered = percent(row["delivered" if "delivered" in row else "observed"], 1)
+    delivered = percent(row["delivered"], 1)
     if row.get("low") is None or math.isnan(row["low"]):
         return delivered
     return f"{delivered} [{100 * row['low']:.1f}–{100 * row['high']:.1f}]"
@@ -347,23 +345,12 @@ def leak_findings(test: NewUserTest) -> list[str]:
         f"miss {percent(row['observed'], 1)}, so {_LEAKS}."
         for row in table.with_columns(gap=gap).filter(gap > least).top_k(1, by="gap").to_dicts()
     ]
-    if test.support is None or test.ranking is None:
+    if test.support is None:
         return found
-    found += [
+    return found + [
         f"Held-out items that {row['other_users']} other "
         f"{'user' if row['other_users'] == '1' else 'users'} consumed are missed by "
         f"{percent(row['calibration'], 1)} of the time for calibration users and "
         f"{percent(row['new'], 1)} for new users at ε = {HEADLINE:g}: {_LEAKS}."
         for row in test.support.filter("leak").to_dicts()
     ]
-    left_out, new = (
-        float(test.ranking[f"precision@10 {side}"].to_numpy().mean())
-        for side in ("calibration", "new")
-    )
-    error = float(np.linalg.norm(test.ranking["standard_error"].to_numpy())) / len(test.ranking)
-    if left_out - new > max(_FAR * error, _MATERIAL):
-        found.append(
-            f"Precision@10 is {left_out:.3f} for calibration users and {new:.3f} for new users "
-            f"(standard error {error:.3f}): {_LEAKS}."
-        )
-    return found

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 _AUDIT: Final = {
     "users": Option(int, "How many users to look at, at most.", 1000),
     "window": Option(float, "Days in a window of the calendar; chosen by the data by default."),
-    "as_of": Option(bool, "Measure guarantees over users also point-in-time.", default=False),
     "segments": Option(str, "Report nominal and observed for each segment of this column."),
     "segments_file": Option(Path, "A table of users with that column; DATA itself by default."),
     "seed": Option(int, "Of everything that is drawn.", 0),
@@ -211,7 +210,7 @@ def reproduce_paper(
 ) -> None:
     """Reproduce the paper: every algorithm, metric, test and figure, beside its own numbers.
 
-    Writes report.html, report.md, figures, and every number as CSV and Parquet.
+    Writes report.html, figures, and every number as CSV and Parquet.
 
     [bold]Examples:[/bold]
 

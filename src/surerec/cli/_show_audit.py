@@ -11,7 +11,6 @@ from surerec.audit import (
     at_headline,
     falls_short,
     percent,
-    segment_cells,
     with_interval,
 )
 from surerec.cli._output import plain, table
@@ -42,21 +41,19 @@ def show_audit(console: Console, audit: Audit) -> None:
     console.print(f"\n[bold]{plain(audit.subject)} on {plain(audit.data)}[/bold]")
     console.print(plain(audit.overall) + "\n")
     findings = [f"[red]Finding:[/red] {plain(sentence)}\n" for sentence in audit.findings]
-    for line in (*findings, *map(plain, audit.known), ""):
+    for line in findings:
         console.print(line)
-    if audit.verdicts:
-        console.print(coverage(audit))
+    console.print(coverage(audit))
+    console.print()
+    for row in audit.drift.to_dicts():
+        console.print(plain(f"{row['order'].capitalize()}, {row['test']}: {row['meaning']}."))
+    for each in _tables(audit):
         console.print()
-        for row in audit.drift.to_dicts():
-            console.print(plain(f"{row['order'].capitalize()}, {row['test']}: {row['meaning']}."))
-        for each in _tables(audit):
-            console.print()
-            console.print(each)
-        for sentence in audit.notes:
-            console.print(plain(sentence))
-    label = "Not audited" if audit.verdicts else "Not tested"
+        console.print(each)
+    for sentence in audit.notes:
+        console.print(plain(sentence))
     for sentence in audit.skipped:
-        console.print(f"[yellow]{label}:[/yellow] {plain(sentence)}")
+        console.print(f"[yellow]Not audited:[/yellow] {plain(sentence)}")
 
 
 def coverage(audit: Audit) -> Table:
@@ -91,62 +88,32 @@ def _cell(row: dict[str, Any]) -> str:
 
 def _tables(audit: Audit) -> Iterator[Table]:
     """Yield what was delivered to segments and groups at the headline level."""
-    if audit.segments is not None:
-        yield _segments(at_headline(audit.segments))
     if len(audit.groups):
         at = at_headline(audit.groups)
         kinds = [kind for kind in _KINDS if kind in set(at["kind"])][:2]
         rows = [
-            (_KINDS[row["kind"]], row["by"], row["group"], _cell(row))
+            (
+                _KINDS[row["kind"]],
+                plain(row["by"]),
+                plain(row["group"]),
+                _cell(row),
+                size_cell(row["size"], row["floor"]),
+                f"{row['n_users']:,}",
+            )
             for row in at.filter(pl.col("kind").is_in(kinds)).to_dicts()
         ]
-        yield table((f"Delivered of {_LEVEL}", "by", "", ""), rows)
-    if len(audit.mondrian):
-        at = at_headline(audit.mondrian)
-        kind = "miss-score" if "miss-score" in set(at["kind"]) else "miss-rank"
-        own = [_mondrian(row) for row in at.filter(pl.col("kind") == kind).to_dicts()]
-        title = f"User-level at {_LEVEL}, by known items"
-        sizes = ("One threshold", "Set size", "One a group", "Set size")
-        yield table((title, "Users", *sizes), own, slice(1, None))
+        headings = (f"Delivered of {_LEVEL}", "by", "", "", "Set size", "Users")
+        yield table(headings, rows, slice(4, None))
     if audit.together is not None:
-        at = at_headline(audit.together).sort("promise", "size", maintain_order=True)
+        at = at_headline(audit.together).sort("promise", "members", maintain_order=True)
         groups = [
             (
                 row["promise"],
-                str(row["size"]),
+                str(row["members"]),
                 _cell(row),
-                size_cell(row["items"], row["floor"]),
-                percent(row["members"], 1),
-                percent(row["least_served"], 1),
+                size_cell(row["size"], row["floor"]),
             )
             for row in at.to_dicts()
         ]
-        headings = ("Members", "Delivered", "Set size", "A member's own", "Least")
-        yield table((f"Groups at {_LEVEL}: of what", *headings), groups, slice(1, None))
-
-
-def _segments(found: pl.DataFrame) -> Table:
-    at = found.filter(pl.col("kind") == found["kind"][0])
-    column, rows = plain(at["column"][0]), []
-    for row in at.to_dicts():
-        cells = [plain(cell) for cell in segment_cells(row)]
-        rows.append([*cells[:2], _colored(cells[2], is_red=row["below"]), *cells[3:]])
-    headings = (column, "Nominal", "Observed", "Mean set size", "Median", "Users")
-    shown = table(headings, rows, slice(1, None))
-    within = f"in each {column}"
-    kept = within if at["guaranteed"].any() else f"over all users, not {within}"
-    shown.caption_justify = "left"
-    shown.caption = (
-        f"Guaranteed {kept}. Intervals hold together over segments and levels with 95%; red lies "
-        "below nominal."
-    )
-    return shown
-
-
-def _mondrian(row: dict[str, Any]) -> list[str]:
-    cells = [row["group"], f"{row['n_users']:,}"]
-    for which in ("common", "own"):
-        ends = {end: row[f"{which}_{end}"] for end in ("delivered", "low", "high")}
-        size = size_cell(row[f"{which}_size"], row[f"{which}_floor"])
-        cells += [plain(with_interval(ends)), size]
-    return cells
+        of_groups = (f"Groups at {_LEVEL}: of what", "Members", "Delivered", "Set size")
+        yield table(of_groups, groups, slice(1, None))

@@ -1,4 +1,4 @@
-"""Tests over the calendar: models of several ages in each window, and point-in-time scores."""
+"""Tests over the calendar: models of several ages in each window."""
 
 from __future__ import annotations
 
@@ -54,8 +54,6 @@ AGES: Final = (
     "two windows old",
 )
 """The models that are compared, from the freshest to the oldest."""
-MOST_BLOCKS: Final = 12
-"""Blocks of the calendar at the most: each costs a count and a fit."""
 
 _SHORTEST: Final = 1e-6
 _MOST_DAYS: Final = 1_000_000
@@ -273,140 +271,3 @@ def _compare(
             "n_test": len(users),
             "unknown": risk_curve(tested, cut).unknown_loss,
         }
-
-
-@dataclass(frozen=True)
-class AsOf:
-    """Point-in-time outcomes: what a scorer made of cases, refitted for each block of the calendar.
-
-    Attributes
-    ----------
-    outcomes : Outcomes
-        Of the cases that could be judged, block after block.
-    begins : tuple of int
-        When each block began, in microseconds since 1970: what was counted for its cases lies
-        before that.
-    n_early : int
-        Cases from before there was enough to count.
-    """
-
-    outcomes: Outcomes
-    begins: tuple[int, ...]
-    n_early: int
-
-    @property
-    def unknown(self) -> float:
-        """Mean over users of the share of their held-out items that nobody had consumed yet."""
-        return risk_curve(self.outcomes, "rank").unknown_loss
-
-    def in_words(self) -> str:
-        """Describe what was counted, and how much was new."""
-        early = f"; {self.n_early:,} users came too early to be judged" if self.n_early else ""
-        return (
-            f"Counted up to the start of each of {len(self.begins)} blocks of the calendar, from "
-            f"{day_of(self.begins[0])} to {day_of(self.begins[-1])}: on average over "
-            f"{len(self.outcomes):,} users, {self.unknown:.1%} of what a user consumed next was "
-            f"new to all{early}."
-        )
-
-
-def observe_as_of(
-    recipe: RecipeLike,
-    cases: Cases,
-    *,
-    n_blocks: int = MOST_BLOCKS,
-    ties: Ties = "order",
-    keep_candidates: bool = False,
-) -> AsOf:
-    """Judge each case by a scorer that was fitted on what had happened by then.
-
-    The moments of the cases, when the last known item was consumed, are cut into blocks of about
-    as many cases each. What scores the cases of a block is counted and fitted on all rows before
-    the block begins, and on nothing else: users and items that had not appeared yet are not there.
-    The first cases come before there is anything to count, and are left out.
-
-    Parameters
-    ----------
-    recipe : str, Recipe or callable
-        What makes a scorer from statistics, as :func:`surerec.measures.as_recipe` takes it.
-    cases : Cases
-        Known parts and held-out parts of histories.
-    n_blocks : int, default=12
-        Into how many blocks the calendar is cut.
-    ties : {"order", "strict"}
-        Whether items of one instant precede each other.
-    keep_candidates : bool, default=False
-        Keep all candidates' shares too, which sets that are cut by score need.
-
-    Raises
-    ------
-    InputError
-        If the scorer comes fitted, or there are too few cases or too little before them.
-
-    Examples
-    --------
-    >>> import surerec as sr
-    >>> from surerec.calibration import profile_cases
-    >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1)
-    >>> found = observe_as_of("CM12", profile_cases(films, 0.4), n_blocks=4)
-    >>> len(found.begins), found.n_early > 0, len(found.outcomes) > 100
-    (4, True, True)
-    """
-    check_kind("cases", cases, Cases, "Cases")
-    check_whole("n_blocks", n_blocks)
-    made, interactions = refittable(recipe), cases.interactions
-    moments = interactions.times[cases.known_stops - 1]
-    places = np.arange(1, n_blocks + 1) * len(moments) // (n_blocks + 1)
-    begins = np.unique(np.sort(moments)[places])
-    block_of = np.searchsorted(begins, moments, side="right") - 1  # −1 before the first
-    found: dict[int, Outcomes] = {}
-    for block, begin in enumerate(begins.tolist()):
-        happened, asked = interactions.times < begin, cases[block_of == block]
-        if not happened.any() or not len(asked):
-            continue
-        try:
-            statistics = made.count(interactions.only(happened), ties)
-            scorer = made.fit(statistics)
-        except TooFewUsers:
-            continue  # there was nothing to learn from yet
-        doing = f"Futures from {day_of(begin)}"
-        part = observe(scorer, statistics, asked, keep_candidates=keep_candidates, doing=doing)
-        if len(part):
-            found[begin] = part
-    if not found:
-        raise InputError(
-            f"{interactions.name or 'The data'}: nothing was known before any of the "
-            f"{len(cases):,} users were asked, so that nothing can be counted as of then."
-        )
-    joined = join_outcomes(list(found.values()))
-    return AsOf(joined, tuple(found), len(cases) - len(joined))
-
-
-def join_outcomes(parts: Sequence[Outcomes]) -> Outcomes:
-    """Put outcomes of cases of the same data end to end, with the items' codes in these data."""
-    cases = [part.cases for part in parts]
-    starts = np.cumsum([0, *map(len, parts)])
-    consumed = [each.future(case) for each in cases for case in range(len(each))]
-    unknown = np.concatenate([part.items < 0 for part in parts])
-    all_shares = [part.candidate_shares for part in parts if part.candidate_shares is not None]
-    widest = max((shares.shape[1] for shares in all_shares), default=0)
-    padded = [
-        np.pad(shares, ((0, 0), (0, widest - shares.shape[1])), constant_values=-1.0)
-        for shares in all_shares
-    ]
-    users, known_stops, stops = (
-        np.concatenate([getattr(each, name) for each in cases])
-        for name in ("users", "known_stops", "stops")
-    )
-    return Outcomes(
-        cases=Cases(cases[0].interactions, users, known_stops, stops, cases[0].moment),
-        owners=np.concatenate(
-            [part.owners + start for part, start in zip(parts, starts, strict=False)]
-        ),
-        items=np.where(unknown, -1, np.concatenate(consumed)),
-        candidate_shares=np.concatenate(padded) if len(padded) == len(parts) else None,
-        **{
-            name: np.concatenate([getattr(part, name) for part in parts])
-            for name in ("ranks", "shares", "n_known", "n_candidates", "values", "masses")
-        },
-    )

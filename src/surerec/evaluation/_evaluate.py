@@ -124,56 +124,6 @@ def _standard_error(column: str) -> pl.Expr:
     return (pl.col(column).std() / pl.col(column).count().sqrt()).alias("standard_error")
 
 
-def metrics_table(users: pl.DataFrame) -> pl.DataFrame:
-    """Return the mean of each metric with its standard error: split, algorithm, metric, mean, …."""
-    long = users.select(*_GROUP, *METRICS).unpivot(
-        index=list(_GROUP), variable_name="metric", value_name="value"
-    )
-    # AUC is not defined for a user whose candidates are all test items.
-    known = long.with_columns(pl.col("value").fill_nan(None))
-    return known.group_by(*_GROUP, "metric", maintain_order=True).agg(
-        pl.col("value").mean().alias("mean"),
-        _standard_error("value"),
-        pl.col("value").count().alias("n_users"),
-    )
-
-
-def curves_table(users: pl.DataFrame) -> pl.DataFrame:
-    """Return precision, recall and F1 at every k."""
-    ks = pl.DataFrame({"k": range(1, K_MAX + 1)}).select(pl.col("k").implode())
-    long = (
-        users.select(*_GROUP, "hits", "n_relevant")
-        .join(ks, how="cross")
-        .explode("hits", "k")
-        .with_columns(
-            precision=pl.col("hits") / pl.col("k"),
-            recall=pl.col("hits") / pl.col("n_relevant"),
-            f1=2 * pl.col("hits") / (pl.col("k") + pl.col("n_relevant")),
-        )
-    )
-    return long.group_by(*_GROUP, "k", maintain_order=True).agg(
-        pl.col("precision", "recall", "f1").mean()
-    )
-
-
-def validity_table(users: pl.DataFrame) -> pl.DataFrame:
-    """Return validity error, efficiency error and set size at every significance level."""
-    epsilons = pl.DataFrame({"epsilon": EPSILONS}).select(pl.col("epsilon").implode())
-    long = (
-        users.filter(pl.col("missed").is_not_null())
-        .select(*_GROUP, "missed", "let_in", "set_size")
-        .join(epsilons, how="cross")
-        .explode("missed", "let_in", "set_size", "epsilon")
-    )
-    return long.group_by(*_GROUP, "epsilon", maintain_order=True).agg(
-        pl.col("missed").mean().alias("validity_error"),
-        _standard_error("missed"),
-        pl.col("let_in").mean().alias("efficiency_error"),
-        pl.col("set_size").mean().alias("set_size"),
-        pl.col("missed").count().alias("n_users"),
-    )
-
-
 @dataclass(frozen=True)
 class Evaluation:
     """How well algorithms did: one row for each user and algorithm, and tables of means.
@@ -187,16 +137,51 @@ class Evaluation:
     users: pl.DataFrame
 
     def metrics(self) -> pl.DataFrame:
-        """Return each metric's mean with its standard error."""
-        return metrics_table(self.users)
+        """Return the mean of each metric with its standard error."""
+        long = self.users.select(*_GROUP, *METRICS).unpivot(
+            index=list(_GROUP), variable_name="metric", value_name="value"
+        )
+        # AUC is not defined for a user whose candidates are all test items.
+        known = long.with_columns(pl.col("value").fill_nan(None))
+        return known.group_by(*_GROUP, "metric", maintain_order=True).agg(
+            pl.col("value").mean().alias("mean"),
+            _standard_error("value"),
+            pl.col("value").count().alias("n_users"),
+        )
 
     def curves(self) -> pl.DataFrame:
-        """Return precision, recall and F1 for k from 1 to 50."""
-        return curves_table(self.users)
+        """Return precision, recall and F1 at every k."""
+        ks = pl.DataFrame({"k": range(1, K_MAX + 1)}).select(pl.col("k").implode())
+        long = (
+            self.users.select(*_GROUP, "hits", "n_relevant")
+            .join(ks, how="cross")
+            .explode("hits", "k")
+            .with_columns(
+                precision=pl.col("hits") / pl.col("k"),
+                recall=pl.col("hits") / pl.col("n_relevant"),
+                f1=2 * pl.col("hits") / (pl.col("k") + pl.col("n_relevant")),
+            )
+        )
+        return long.group_by(*_GROUP, "k", maintain_order=True).agg(
+            pl.col("precision", "recall", "f1").mean()
+        )
 
     def validity(self) -> pl.DataFrame:
-        """Return validity error, efficiency error and set size for ε from 0.05 to 0.95."""
-        return validity_table(self.users)
+        """Return validity error, efficiency error and set size at every significance level."""
+        epsilons = pl.DataFrame({"epsilon": EPSILONS}).select(pl.col("epsilon").implode())
+        long = (
+            self.users.filter(pl.col("missed").is_not_null())
+            .select(*_GROUP, "missed", "let_in", "set_size")
+            .join(epsilons, how="cross")
+            .explode("missed", "let_in", "set_size", "epsilon")
+        )
+        return long.group_by(*_GROUP, "epsilon", maintain_order=True).agg(
+            pl.col("missed").mean().alias("validity_error"),
+            _standard_error("missed"),
+            pl.col("let_in").mean().alias("efficiency_error"),
+            pl.col("set_size").mean().alias("set_size"),
+            pl.col("missed").count().alias("n_users"),
+        )
 
 
 def evaluate_user(

@@ -12,7 +12,6 @@ from scipy import stats
 from surerec._arguments import check_kind, check_number, check_seed, check_whole
 from surerec.calibration import Cases, codes_in, find_promise, observe, profile_cases
 from surerec.errors import InputError, NotOffered
-from surerec.evaluation._calendar import join_outcomes
 from surerec.evaluation._sets import (
     CHECKED_EPSILONS,
     losses_at,
@@ -116,8 +115,7 @@ class NewUserTest:
         Miss at ε = 0.1 by the number of other users of the fit who consumed the item, calibration
         users beside new users; see :func:`surerec.evaluation.miss_by_support`.
     ranking : polars.DataFrame or None
-        For each split precision@10 of calibration users and of new users, and where calibration
-        users' items that nobody else consumed were ranked.
+        For each split precision@10 of calibration users and of new users.
     """
 
     splits: pl.DataFrame
@@ -288,7 +286,7 @@ def _ask(
     cut: Cut,
     significances: Sequence[float],
     delta: float,
-) -> tuple[Outcomes, list[dict[str, Any]]]:
+) -> tuple[list[Outcomes], list[dict[str, Any]]]:
     """Ask a fitted model about new users; return their outcomes, and a row for each ε."""
     promise, statistics = find_promise(model.promise), model.statistics_
     chances, levels = model.model_.calibration.chances, np.array(significances)
@@ -326,10 +324,12 @@ def _ask(
             f"users whom {model.recipe().name} can score, and there are {n_calibration} and "
             f"{n_new}. Give more users, or a smaller min_known."
         )
-    outcomes = join_outcomes(parts)
     all_losses, all_sizes = (np.concatenate(each, axis=1) for each in zip(*sets, strict=True))
     monotone = "miss-rate" if promise.tested else promise
-    unknown = losses_at(risk_curve(outcomes, "rank", monotone), np.inf)  # in no set of known items
+    curves = [risk_curve(part, "rank", monotone) for part in parts]
+    unknown = np.concatenate(
+        [losses_at(each, np.inf) for each in curves]
+    )  # in no set of known items
     rows = []
     for epsilon, losses, sizes, is_reached in zip(
         significances, all_losses, all_sizes, reachable, strict=True
@@ -358,7 +358,7 @@ def _ask(
                 "n_new": n_new,
             }
         )
-    return outcomes, rows
+    return parts, rows
 
 
 def _lowest_bin(model: PopulationConformal, epsilon: float, delta: float, n_bins: int) -> int:
@@ -384,7 +384,9 @@ def _shown(
     return 1 - shares, shown.astype(np.float64)
 
 
-def _ranked_items(model: PopulationConformal, new: Outcomes, cut: Cut) -> Iterator[pl.DataFrame]:
+def _ranked_items(
+    model: PopulationConformal, new: list[Outcomes], cut: Cut
+) -> Iterator[pl.DataFrame]:
     """Yield held-out items of calibration users, ranked as for calibration, and of new users."""
     kept, known = model.calibration_, model.statistics_
     interactions = known.interactions
@@ -396,7 +398,8 @@ def _ranked_items(model: PopulationConformal, new: Outcomes, cut: Cut) -> Iterat
     calibration = observe(model.scorer_, known, cases, doing="Ranking calibration users")
     threshold = kept.curve("miss-rate").cut(DIAGNOSED)
     own = int(known is model.statistics_)  # how often their own items are counted
-    for side, outcomes, counted in (("calibration", calibration, own), ("new", new, 0)):
+    sides = [("calibration", calibration, own), *(("new", part, 0) for part in new)]
+    for side, outcomes, counted in sides:
         entries = outcomes.entries(cut)
         codes = codes_in(known, outcomes.cases.interactions)[1]
         consumed = [outcomes.cases.future(case) for case in range(len(outcomes))]
@@ -405,7 +408,7 @@ def _ranked_items(model: PopulationConformal, new: Outcomes, cut: Cut) -> Iterat
         yield pl.DataFrame(
             {
                 "side": [side] * len(items),
-                "user": outcomes.owners,
+                "user": outcomes.cases.users[outcomes.owners],
                 "item": items,
                 "others": support[items] - counted,
                 "rank": outcomes.ranks,
@@ -483,9 +486,7 @@ def _between(rest: NDArray[np.float64], clusters: NDArray[np.int64]) -> float:
 def _rankings(items: pl.DataFrame) -> pl.DataFrame:
     """Compare the rankings of calibration users and new users, split by split.
 
-    Precision@10 of both with the standard error of their difference; and of the calibration
-    users' items that nobody else consumed the number, the share that is ranked at all, and the
-    mean rank of those.
+    Precision@10 of both with the standard error of their difference.
     """
     rows = []
     for (split,), part in items.group_by("split", maintain_order=True):
@@ -493,17 +494,12 @@ def _rankings(items: pl.DataFrame) -> pl.DataFrame:
         left_out, new = (
             hits.filter(side=side)["rank"].to_numpy() / _K for side in ("calibration", "new")
         )
-        own = part.filter(pl.col("others") <= 0, side="calibration")["rank"].to_numpy()
-        ranked = own[np.isfinite(own)]
         rows.append(
             {
                 "split": split,
                 "precision@10 calibration": float(left_out.mean()),
                 "precision@10 new": float(new.mean()),
                 "standard_error": float((_variance(left_out) + _variance(new)) ** 0.5),
-                "own_only_items": len(own),
-                "own_only_ranked": len(ranked) / len(own) if len(own) else 0.0,
-                "own_only_mean_rank": float(ranked.mean()) if len(ranked) else None,
             }
         )
     return pl.DataFrame(rows)

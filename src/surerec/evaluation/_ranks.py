@@ -35,8 +35,6 @@ class FriedmanResult(NamedTuple):
         The value of F(k − 1, (k − 1)(N − 1)) that is exceeded with probability `alpha`.
     k, n : int
         The numbers of algorithms and of data sets.
-    alpha : float
-        The level of the test.
     p_value : float
         The probability that F exceeds `f_f` if all perform alike.
     """
@@ -46,7 +44,6 @@ class FriedmanResult(NamedTuple):
     critical_value: float
     k: int
     n: int
-    alpha: float
     p_value: float
 
     @property
@@ -144,7 +141,6 @@ def friedman(table: ArrayLike, *, alpha: float = 0.05) -> FriedmanResult:
         critical_value=float(stats.f.isf(alpha, *freedom)),
         k=k,
         n=n,
-        alpha=alpha,
         p_value=float(stats.f.sf(f_f, *freedom)),
     )
 

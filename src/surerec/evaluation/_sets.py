@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
@@ -29,7 +29,6 @@ CHECKED_EPSILONS: Final = (0.05, 0.1, 0.2, 0.3, 0.5)
 N_SPLITS: Final = 10
 """How many times users are halved; each half calibrates once and is tested once."""
 
-_AT_ONCE: Final = 8
 _Result = TypeVar("_Result")
 
 
@@ -44,15 +43,17 @@ def refittable(measure: RecipeLike) -> Recipe:
     return recipe
 
 
-def for_each(one: Callable[[int], _Result], users: Sequence[int], doing: str) -> list[_Result]:
-    """Return what a function returns for each user, computed on all cores."""
+def for_each(
+    one: Callable[[Any], _Result], work: Sequence[Any], doing: str, at_once: int = 8
+) -> list[_Result]:
+    """Return what a function returns for each user or other piece of work, on all cores."""
 
     def some(start: int) -> list[_Result]:
-        return [one(user) for user in users[start : start + _AT_ONCE]]
+        return [one(each) for each in work[start : start + at_once]]
 
     found: list[_Result] = []
-    with progress(doing, total=len(users), unit="users") as advance:
-        for part in run_blocks(some, range(0, len(users), _AT_ONCE)):
+    with progress(doing, total=len(work), unit="users") as advance:
+        for part in run_blocks(some, range(0, len(work), at_once)):
             found += part
             advance(len(part))
     return found
@@ -123,14 +124,25 @@ def cut_sets(
     epsilons : sequence of float
         The significance levels.
     """
+    return _cut_at(calibration, tested, lambda at: _sizes(outcomes, users, cut, at), epsilons)
+
+
+def _cut_at(
+    calibration: RiskCurve,
+    tested: RiskCurve,
+    sizes_at: Callable[[float], NDArray[np.float64]],
+    epsilons: Sequence[float],
+) -> CutSets:
     cuts = np.array([calibration.cut(epsilon) for epsilon in epsilons])
     losses = np.stack([losses_at(tested, at) for at in cuts])
-    return CutSets(cuts, losses, np.stack([_sizes(outcomes, users, cut, at) for at in cuts]))
+    # With an infinite threshold no set supports ε: the size of the catalogue is no set size.
+    nothing = np.full(losses.shape[1], np.nan)
+    return CutSets(
+        cuts, losses, np.stack([nothing if at == np.inf else sizes_at(at) for at in cuts])
+    )
 
 
 def _sizes(outcomes: Outcomes, users: NDArray[np.intp], cut: Cut, at: float) -> NDArray[np.float64]:
-    if at == np.inf:  # no set supports ε: the size of the catalogue is no set size
-        return np.full(len(users), np.nan)
     if cut == "rank":
         return np.minimum(outcomes.n_candidates[users].astype(np.float64), at)
     shares, bound = outcomes.candidate_shares, max(-at, 0.0)
@@ -145,36 +157,22 @@ def _sizes(outcomes: Outcomes, users: NDArray[np.intp], cut: Cut, at: float) -> 
     return low.astype(np.float64)
 
 
-@dataclass(frozen=True)
-class MeasuredSets:
-    """What sets left out, for users u, their held-out items i, and the significance levels ε.
+class MeasuredSets(NamedTuple):
+    """What sets left out, for the significance levels ε and users u.
 
     Attributes
     ----------
-    users : array of int, u
-        Their codes.
-    n_known : array of int, u
-        How many of their items were known.
-    owners, items : array of int, i
-        Whose each held-out item is, as a place in `users`, and its code.
-    missed : array of float, ε × i
-        Whether the set left the item out; between 0 and 1 where several sets were tried.
     losses : array of float, ε × u
         What the guarantee is about: the share left out, or 1 where nothing hit.
     sizes : array of float, ε × u
         Items in the set; NaN where ε is below the floor.
-    floor : float, or array of float, u
-        The smallest ε that can be guaranteed, to everyone or to each user; 0 if nothing bounds it.
+    floor : array of float, u
+        The smallest ε that can be guaranteed to each user; 0 if nothing bounds it.
     """
 
-    users: NDArray[np.int64]
-    n_known: NDArray[np.int64]
-    owners: NDArray[np.int64]
-    items: NDArray[np.int64]
-    missed: NDArray[np.float64]
     losses: NDArray[np.float64]
     sizes: NDArray[np.float64]
-    floor: float | NDArray[np.float64] = 0.0
+    floor: NDArray[np.float64]
 
     def size_and_floor(
         self, at: int, chosen: NDArray[np.bool_] | None = None
@@ -183,22 +181,17 @@ class MeasuredSets:
 
         Of users with several thresholds the floor is the highest: the ε that all of them support.
         """
-        mine = np.ones(len(self.users), dtype=bool) if chosen is None else chosen
-        sizes, floors = self.sizes[at, mine], np.broadcast_to(self.floor, mine.shape)[mine]
+        mine = np.ones(len(self.floor), dtype=bool) if chosen is None else chosen
+        sizes = self.sizes[at, mine]
         size = None if np.isnan(sizes).any() or not sizes.size else float(sizes.mean())
-        return size, float(floors.max(initial=0.0))
+        return size, float(self.floor[mine].max(initial=0.0))
 
 
 def measure_sets(
     outcomes: Outcomes,
     cut: Cut,
     promise: str | Promise = "miss-rate",
-    *,
-    calibration: RiskCurve | None = None,
-    epsilons: Sequence[float] = CHECKED_EPSILONS,
-    groups: NDArray[np.int64] | None = None,
-    n_splits: int = N_SPLITS,
-    seed: int = 0,
+    **how: Any,
 ) -> MeasuredSets:
     """Test users with the thresholds of others: given ones, or each random half with the other's.
 
@@ -210,6 +203,31 @@ def measure_sets(
         How sets are cut.
     promise : str or Promise
         What a user loses.
+    **how : Any
+        Settings of :func:`measure_curve`.
+    """
+    whole = risk_curve(outcomes, cut, promise)
+    return measure_curve(whole, lambda users, at: _sizes(outcomes, users, cut, at), **how)
+
+
+def measure_curve(
+    whole: RiskCurve,
+    sizes_at: Callable[[NDArray[np.intp], float], NDArray[np.float64]],
+    *,
+    calibration: RiskCurve | None = None,
+    epsilons: Sequence[float] = CHECKED_EPSILONS,
+    groups: NDArray[np.int64] | None = None,
+    n_splits: int = N_SPLITS,
+    seed: int = 0,
+) -> MeasuredSets:
+    """Test users with the thresholds of others: given ones, or each random half with the other's.
+
+    Parameters
+    ----------
+    whole : RiskCurve
+        Of the users.
+    sizes_at : callable
+        Set sizes of some users, by place, at a threshold.
     calibration : RiskCurve, optional
         Of the users who calibrate; by default each half of the users calibrates for the other.
     epsilons : sequence of float
@@ -221,35 +239,22 @@ def measure_sets(
     seed : int
         Of the halves.
     """
-    whole, entries = risk_curve(outcomes, cut, promise), outcomes.entries(cut)
-    n_users = len(outcomes)
-    group_of = np.zeros(n_users, dtype=np.int64) if groups is None else groups
-    losses, sizes = np.zeros((2, len(epsilons), n_users))
-    missed, floors = np.zeros((len(epsilons), len(entries))), np.zeros(n_users)
-    everyone = np.ones(n_users, dtype=bool)
-    rounds = halves(n_users, n_splits, seed) if calibration is None else [everyone]
+    group_of = np.zeros(whole.n_users, dtype=np.int64) if groups is None else groups
+    losses, sizes = np.zeros((2, len(epsilons), whole.n_users))
+    floors = np.zeros(whole.n_users)
+    everyone = np.ones(whole.n_users, dtype=bool)
+    rounds = [everyone] if calibration else list(halves(whole.n_users, n_splits, seed))
     for tests in rounds:
         for group in np.unique(group_of):
             mine = tests & (group_of == group)
             curve = calibration or whole.of_owners(~tests & (group_of == group))
-            users, theirs = np.flatnonzero(mine), mine[outcomes.owners]
-            found = cut_sets(curve, whole.of_owners(mine), outcomes, users, cut, epsilons)
+            users = np.flatnonzero(mine)
+            found = _cut_at(curve, whole.of_owners(mine), partial(sizes_at, users), epsilons)
             floors[users] = np.maximum(floors[users], curve.lowest_level())
             losses[:, users] += found.losses
             sizes[:, users] += found.sizes
-            out = entries[theirs]
-            missed[:, theirs] += (out > found.cuts[:, None]) | np.isinf(out)
     n = n_splits if calibration is None else 1
-    return MeasuredSets(
-        users=outcomes.cases.users,
-        n_known=outcomes.n_known,
-        owners=outcomes.owners,
-        items=outcomes.items,
-        missed=missed / n,
-        losses=losses / n,
-        sizes=sizes / n,
-        floor=floors,
-    )
+    return MeasuredSets(losses / n, sizes / n, floors)
 
 
 def coverage_over_splits(
@@ -261,14 +266,14 @@ def coverage_over_splits(
     n_splits: int = 20,
     seed: int = 0,
 ) -> pl.DataFrame:
-    """Calibrate on a random half of the users and test on the other, many times.
+    """Test each random half of the users with the threshold of the other, many times.
 
     Returns
     -------
     polars.DataFrame
-        For each ε: ``loss`` (mean over test users and splits), ``loss_sd`` (over splits),
-        ``size`` and ``cut``, the means, and ``floor``, the smallest ε that the calibration users
-        of every split support. Below the floor the size is null.
+        For each ε: ``loss`` and ``size``, the means over users and splits, and ``floor``, the
+        smallest ε that the calibration users of every split support. Below the floor the size is
+        null.
 
     Examples
     --------
@@ -282,25 +287,13 @@ def coverage_over_splits(
     >>> abs(found["loss"].item() - 0.2) < 0.03
     True
     """
-    whole = risk_curve(outcomes, cut, promise)
-    rng = np.random.default_rng(seed)
-    found, floors = [], []
-    for _ in range(n_splits):
-        calibrates = rng.permutation(len(outcomes)) < len(outcomes) // 2
-        curves = whole.of_owners(calibrates), whole.of_owners(~calibrates)
-        sets = cut_sets(*curves, outcomes, np.flatnonzero(~calibrates), cut, epsilons)
-        found.append((sets.losses.mean(axis=1), sets.sizes.mean(axis=1), sets.cuts))
-        floors.append(curves[0].lowest_level())
-    losses, sizes, cuts = (np.stack(part) for part in zip(*found, strict=True))
-    columns = {
-        "epsilon": list(epsilons),
-        "loss": losses.mean(axis=0),
-        "loss_sd": losses.std(axis=0, ddof=1) if n_splits > 1 else None,
-        "size": sizes.mean(axis=0),
-        "cut": cuts.mean(axis=0),
-    }
-    frame = pl.DataFrame(columns).with_columns(floor=pl.lit(max(floors)))
-    return frame.with_columns(pl.col("size").fill_nan(None))
+    found = measure_sets(outcomes, cut, promise, epsilons=epsilons, n_splits=n_splits, seed=seed)
+    rows = []
+    for at, epsilon in enumerate(epsilons):
+        size, floor = found.size_and_floor(at)
+        loss = float(found.losses[at].mean())
+        rows.append({"epsilon": epsilon, "loss": loss, "size": size, "floor": floor})
+    return pl.DataFrame(rows, schema_overrides={"size": pl.Float64})
 
 
 def size_at_miss(

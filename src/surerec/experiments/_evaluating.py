@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import polars as pl
 
-from surerec._progress import progress
-from surerec._threads import run_blocks
 from surerec.calibration import compare_with_items, p_counts_in_halves, ranks_by_later_item
 from surerec.evaluation import (
     Judgement,
     Shares,
     assess_model,
-    assess_split,
     choose_users,
+    evaluate,
     evaluate_user,
+    for_each,
     judge_by,
     mean_and_error,
     write_table,
@@ -70,21 +69,13 @@ class Threads:
     @contextmanager
     def holding(self, statistics: PrecedenceStatistics, folder: Path) -> Iterator[Spread]:  # noqa: ARG002
         """Keep the statistics in memory."""
-        yield partial(_on_threads, statistics)
 
+        def spread(
+            task: Callable[[PrecedenceStatistics, Any], Any], work: Sequence[Any], description: str
+        ) -> list[Any]:
+            return for_each(partial(task, statistics), work, description, at_once=1)
 
-def _on_threads(
-    statistics: PrecedenceStatistics,
-    task: Callable[[PrecedenceStatistics, Any], Any],
-    work: Sequence[Any],
-    description: str,
-) -> list[Any]:
-    answers = []
-    with progress(description, total=len(work)) as advance:
-        for answer in run_blocks(partial(task, statistics), work):
-            answers.append(answer)
-            advance(1)
-    return answers
+        yield spread
 
 
 def judge(
@@ -164,31 +155,17 @@ def _evaluate_some(
     write_table(pl.DataFrame(rows, infer_schema_length=None), path)
 
 
-def extra_users(
-    name: str, statistics: PrecedenceStatistics, settings: StudySettings
-) -> pl.DataFrame:
+def extra_users(statistics: PrecedenceStatistics, settings: StudySettings) -> pl.DataFrame:
     """Evaluate the extra measures on the users of the other algorithms, as `evaluate_users` does.
 
     They are trained here, once, whichever engine evaluates the others.
     """
-    users = choose_users(statistics.interactions, settings.n_users, seed=settings.seed)
     fitted = {
         f"ICRS-{measure}": as_recipe(measure, seed=settings.seed).fit(statistics)
         for measure in settings.extra
     }
-    judge_extra = judge_by({name: partial(assess_split, each) for name, each in fitted.items()})
-
-    def one(statistics: PrecedenceStatistics, user: int) -> list[dict[str, object]]:
-        how: dict[str, Any] = {"k": settings.k, "seed": settings.seed}
-        return [
-            row
-            for order in ORDERS
-            for row in evaluate_user(judge_extra, statistics, user, order=order, **how)
-        ]
-
-    description = f"{name}: {', '.join(settings.extra)}"
-    found = _on_threads(statistics, one, users.tolist(), description)
-    return pl.DataFrame([row for rows in found for row in rows], infer_schema_length=None)
+    how: dict[str, Any] = {"n_users": settings.n_users, "k": settings.k, "seed": settings.seed}
+    return pl.concat(evaluate(fitted, statistics, order=order, **how).users for order in ORDERS)
 
 
 def tuning_table(

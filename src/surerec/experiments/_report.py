@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from math import isinf
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from surerec._files import file_aside
-from surerec.datasets import CATALOGUE
 from surerec.evaluation import write_table
 from surerec.experiments._claims import all_claims, at_levels, listed
 from surerec.experiments._settings import versions
@@ -17,16 +15,12 @@ from surerec.experiments._study import (
     ALGORITHMS,
     EXTRA,
     LEVELS,
-    PAPER_NAMES,
     RANKED,
     SPLITS,
-    average_ranks_table,
     comparison_table,
-    exponent,
     file_names,
     friedman_table,
     load_texts,
-    paper_average_ranks,
     paper_tables,
     ranks_table,
     titles_of,
@@ -41,17 +35,19 @@ from surerec.reports import (
     Verdicts,
     require_plots,
     to_html,
-    to_markdown,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
 
     from surerec.experiments._settings import Results, StudySettings
     from surerec.reports import Block
 
 _TITLE = "The Inductive Conformal Recommender System, reproduced"
 _NONE = "–"
+_LET_IN = "{efficiency_error:.3f} ({set_size:,.0f})"
+_TIME = "{median_ms:.3f} ({p90_ms:.3f})"
 _TEXTS: dict[str, dict[str, str]] = load_texts("report.json")
 
 
@@ -66,8 +62,8 @@ def write_report(results: Results, settings: StudySettings, output: Path) -> Non
         What was run.
     output : Path
         The folder of the run. It gets ``figures/`` (PNG, SVG, PDF), ``report.html``, which needs
-        no other file, ``report.md``, and ``ranks``, ``friedman`` (for two data sets or more) and
-        ``comparison`` as CSV and Parquet.
+        no other file, and ``ranks``, ``friedman`` (for two data sets or more) and ``comparison`` as
+        CSV and Parquet.
 
     Raises
     ------
@@ -90,7 +86,6 @@ def write_report(results: Results, settings: StudySettings, output: Path) -> Non
             _write(output / "figures" / f"{name}.{ending}", content)
         pictures[name] = formats["svg"]
     blocks = report_blocks(results, ranks, settings)
-    _write(output / "report.md", to_markdown(_TITLE, blocks).encode())
     _write(output / "report.html", to_html(_TITLE, blocks, pictures).encode())
 
 
@@ -113,24 +108,25 @@ def report_blocks(results: Results, ranks: pl.DataFrame, settings: StudySettings
         *_comparison(comparison_table(ranks), titles),
         *_statistics(ranks),
         *_extra(results, titles),
-        *_top_k(results.metrics, titles, settings.k),
+        Heading("Precision, recall and F1"),
+        Picture("top-k", _TEXTS["captions"]["top-k"].format(settings.k)),
         *_levels("validity", results.validity, titles, _error),
-        *_levels("efficiency", results.validity, titles, _let_in),
+        *_levels("efficiency", results.validity, titles, _LET_IN.format_map),
         *([] if results.times is None else _times(results.times, titles)),
         *([] if results.growth is None else _growth(results.growth)),
         *([] if results.tuning is None else _tuning(results.tuning, titles)),
     ]
-    optional = ("times", "growth", "tuning", "extra", "extra_validity")
-    absent = {name for name in optional if getattr(results, name) is None}
-    if friedman_table(ranks) is None:
-        absent.add("friedman")
-    files = {name: words for name, words in _TEXTS["files"].items() if name not in absent}
+    files = _TEXTS["files"].items()
     return [
         *blocks,
         Heading("How it was made"),
         _settings(settings),
         Paragraph("Every number is in these files, as CSV and Parquet:"),
-        Bullets(tuple(f"{name}: {words}" for name, words in files.items())),
+        Bullets(
+            tuple(
+                f"{name}: {words}" for name, words in files if getattr(results, name, 0) is not None
+            )
+        ),
     ]
 
 
@@ -161,15 +157,15 @@ def _rows(
     table: pl.DataFrame,
     key: str,
     keys: Iterable[Any],
-    cells: Callable[[dict[str, Any]], tuple[str, ...]],
+    cells: Callable[[dict[str, Any]], str | tuple[str, ...]],
 ) -> tuple[tuple[str, ...], ...]:
     """Return a row for each algorithm, with the cells of each value of the key."""
     wanted, rows = list(keys), []
     for (algorithm,), some in table.group_by("algorithm", maintain_order=True):
-        found = {row[key]: row for row in some.to_dicts()}
-        width = len(cells(next(iter(found.values()))))
-        made = [cells(found[each]) if each in found else (_NONE,) * width for each in wanted]
-        rows.append((str(algorithm), *(cell for some_cells in made for cell in some_cells)))
+        made = {row[key]: cells(row) for row in some.to_dicts()}
+        tuples = {at: (cell,) if isinstance(cell, str) else cell for at, cell in made.items()}
+        nothing = (_NONE,) * len(next(iter(tuples.values())))
+        rows.append((str(algorithm), *(cell for at in wanted for cell in tuples.get(at, nothing))))
     return tuple(rows)
 
 
@@ -179,21 +175,20 @@ def _mean(mean: float, error: float | None) -> str:
 
 def _data(datasets: pl.DataFrame) -> Table:
     """Return the paper's Table 1 beside the data at hand."""
-    at_hand = {row["dataset"]: row for row in datasets.to_dicts()}
     kinds = ("users", "items", "rows")
-    rows = []
-    for name in [*at_hand, *(name for name in PAPER_NAMES if name not in at_hand)]:
-        here, entry = at_hand.get(name, {}), CATALOGUE.get(name)
-        paper = entry.paper if entry else None
-        counts = [getattr(paper, kind, None) for kind in kinds] + [here.get(kind) for kind in kinds]
-        title = here.get("title") or PAPER_NAMES.get(name, name)
-        source = (here.get("origin") or _NONE) if here else "not run"
-        cells = (_NONE if count is None else f"{count:,}" for count in counts)
-        rows.append((title, *cells, source))
+    columns = (*(f"paper_{kind}" for kind in kinds), *kinds)
+    rows = tuple(
+        (
+            row["title"],
+            *(_NONE if row.get(name) is None else f"{row[name]:,}" for name in columns),
+            row["origin"] or _NONE,
+        )
+        for row in datasets.to_dicts()
+    )
     in_paper = ("users, paper", "items, paper", "records, paper")
     header = ("data set", *in_paper, *kinds, "source")
     caption = "The paper's Table 1 beside the data at hand"
-    return Table(caption, header, tuple(rows), frozenset({0, len(header) - 1}))
+    return Table(caption, header, rows, frozenset({0, len(header) - 1}))
 
 
 def _results(ranks: pl.DataFrame, titles: Mapping[str, str]) -> Iterable[Block]:
@@ -219,22 +214,17 @@ def _result(row: dict[str, Any]) -> tuple[str, str]:
 
 
 def _comparison(comparison: pl.DataFrame, titles: Mapping[str, str]) -> Iterable[Block]:
-    """Return ours beside the paper's: the difference where it has the data set, else its range."""
+    """Return ours beside the paper's, for data sets of the paper."""
+    found = comparison.drop_nulls("paper")
+    if not len(found):
+        return
     yield Heading("Beside the paper's table")
     yield Paragraph(_TEXTS["words"]["comparison"])
-    for dataset, title in titles.items():
-        table = comparison.filter(pl.col("dataset") == dataset)
-        if table["paper"].is_not_null().any():
-            columns, cells = ["paper", "difference"], _beside
-            caption = f"{title}: ours and the paper's"
-        else:
-            ours, low, high = table["ours"].round(2), table["paper_lowest"], table["paper_highest"]
-            inside = f"{((ours >= low) & (ours <= high)).sum()} of {table.height} means"
-            caption = f"{title} (not in the paper): {inside} are within the paper's range"
-            columns, cells = ["paper"], _in_range
-        header = ("algorithm", *(word for m in RANKED for word in (m.upper(), *columns)))
-        if len(table):
-            yield Table(caption, header, _rows(table, "metric", RANKED, cells))
+    columns = (word for metric in RANKED for word in (metric.upper(), "paper", "difference"))
+    header = ("algorithm", *columns)
+    for (dataset,), table in found.group_by("dataset", maintain_order=True):
+        rows = _rows(table, "metric", RANKED, _beside)
+        yield Table(f"{titles[str(dataset)]}: ours and the paper's", header, rows)
 
 
 def _beside(row: dict[str, Any]) -> tuple[str, ...]:
@@ -242,16 +232,12 @@ def _beside(row: dict[str, Any]) -> tuple[str, ...]:
     return f"{row['ours']:.3f}", f"{row['paper']:.2f}", difference
 
 
-def _in_range(row: dict[str, Any]) -> tuple[str, ...]:
-    return f"{row['ours']:.3f}", f"{row['paper_lowest']:.2f}–{row['paper_highest']:.2f}"
-
-
 def _statistics(ranks: pl.DataFrame) -> Iterable[Block]:
-    """Return Friedman's test, Nemenyi's difference and the average ranks, ours and the paper's."""
+    """Return Friedman's test and Nemenyi's difference, ours and the paper's, with diagrams."""
     found, paper = friedman_table(ranks), paper_tables()["friedman"]
     tests = {} if found is None else {row["metric"]: row for row in found.to_dicts()}
     yield Heading("Tests over data sets")
-    yield Paragraph(_words_on(tests[RANKED[0]]) if tests else _TEXTS["words"]["one data set"])
+    yield Paragraph(_TEXTS["words"]["tests" if tests else "one data set"])
     rows = []
     for metric in RANKED:
         cells = [_NONE] * 4
@@ -265,36 +251,8 @@ def _statistics(ranks: pl.DataFrame) -> Iterable[Block]:
     tested = ("metric", "F_F", "critical value", "they differ", "CD", "F_F, paper",
               "critical value, paper", "CD, paper")  # fmt: skip
     yield Table("Friedman's test and Nemenyi's critical difference", tested, tuple(rows))
-    own = average_ranks_table(ranks).rows() if tests else []
-    ours = {(metric, algorithm): f"{rank:.2f}" for metric, algorithm, rank in own}
-    theirs_by = {metric: paper_average_ranks(metric) for metric in RANKED}
-    averages = [
-        (
-            algorithm,
-            *(ours.get((metric, algorithm), _NONE) for metric in RANKED),
-            *(f"{theirs_by[metric][algorithm]:.2f}" for metric in RANKED),
-        )
-        for algorithm in ALGORITHMS
-    ]
-    names = [metric.upper() for metric in RANKED]
-    header = ("algorithm", *names, *(f"{name}, paper" for name in names))
-    yield Table("Average ranks", header, tuple(averages), folded=True)
     for metric in RANKED:
         yield Picture(f"cd-{metric}", _TEXTS["captions"]["cd"].format(metric.upper()))
-
-
-def _words_on(test: dict[str, Any]) -> str:
-    words = (
-        f"At the level 0.05, over {test['datasets']} data sets and {test['algorithms']} "
-        f"algorithms; for Nemenyi's test q = {test['q']:.4f} and two algorithms differ from an "
-        f"average rank of CD = {test['cd']:.4f} apart."
-    )
-    if test["cd"] > test["algorithms"] - 1:
-        words += (
-            f" No two average ranks can be more than {test['algorithms'] - 1} apart, so with so "
-            "few data sets Nemenyi's test cannot tell any two algorithms apart."
-        )
-    return words
 
 
 def _extra(results: Results, titles: Mapping[str, str]) -> Iterable[Block]:
@@ -317,34 +275,15 @@ def _extra(results: Results, titles: Mapping[str, str]) -> Iterable[Block]:
         yield Table(f"{title}: measures outside the paper", header, rows)
 
 
-def _number(name: str) -> Callable[[dict[str, Any]], tuple[str, ...]]:
-    return lambda row: (_NONE if row[name] is None else f"{row[name]:.3f}",)
-
-
-def _top_k(metrics: pl.DataFrame, titles: Mapping[str, str], k: int) -> Iterable[Block]:
-    """Return precision, recall and F1 at k, and precision and recall over k."""
-    yield Heading("Precision, recall and F1")
-    caption = f"Precision, recall and F1 at {k} in time order, with one standard error."
-    yield Picture("top-k", caption)
-    mean = pl.col("mean").round(12)
-    marked = metrics.with_columns(best=mean == mean.max().over("metric", "dataset", "split"))
-    for metric, label in {"precision": "Precision", "recall": "Recall", "f1": "F1"}.items():
-        found = marked.filter(pl.col("split") == "time", pl.col("metric") == metric)
-        rows = _rows(found, "dataset", titles, _best)
-        yield Table(f"{label}@{k}", ("algorithm", *titles.values()), rows, folded=True)
-    yield from _pictures("curves", titles)
-
-
-def _best(row: dict[str, Any]) -> tuple[str, ...]:
-    text = _mean(row["mean"], row["standard_error"] or 0.0)
-    return (Strong(text) if row["best"] else text,)
+def _number(name: str) -> Callable[[dict[str, Any]], str]:
+    return lambda row: _NONE if row[name] is None else f"{row[name]:.3f}"
 
 
 def _levels(
     kind: str,
     validity: pl.DataFrame,
     titles: Mapping[str, str],
-    cells: Callable[[dict[str, Any]], tuple[str, ...]],
+    cells: Callable[[dict[str, Any]], str | tuple[str, ...]],
 ) -> Iterable[Block]:
     """Return a figure for each data set, and a table of the levels for each split."""
     yield Heading(kind.capitalize())
@@ -360,14 +299,10 @@ def _levels(
             yield Table(f"{title}, {words}: {what}", header, rows, folded=True)
 
 
-def _error(row: dict[str, Any]) -> tuple[str, ...]:
+def _error(row: dict[str, Any]) -> str:
     found, error = row["validity_error"], row["standard_error"] or 0.0
     text = _mean(found, error)
-    return (Strong(text) if found - row["epsilon"] > 2 * error else text,)
-
-
-def _let_in(row: dict[str, Any]) -> tuple[str, ...]:
-    return (f"{row['efficiency_error']:.3f} ({row['set_size']:,.0f})",)
+    return Strong(text) if found - row["epsilon"] > 2 * error else text
 
 
 def _times(times: pl.DataFrame, titles: Mapping[str, str]) -> Iterable[Block]:
@@ -375,13 +310,9 @@ def _times(times: pl.DataFrame, titles: Mapping[str, str]) -> Iterable[Block]:
     yield Heading("Execution time")
     yield Paragraph(_TEXTS["words"]["times"])
     yield Picture("times", "Execution time of each algorithm, on a logarithmic scale.")
-    rows = _rows(times, "dataset", titles, _time)
+    rows = _rows(times, "dataset", titles, _TIME.format_map)
     header = ("algorithm", *titles.values())
     yield Table("Milliseconds per recommendation", header, rows, folded=True)
-
-
-def _time(row: dict[str, Any]) -> tuple[str, ...]:
-    return (f"{row['median_ms']:.3f} ({row['p90_ms']:.3f})",)
 
 
 def _growth(growth: pl.DataFrame) -> Iterable[Block]:
@@ -389,7 +320,6 @@ def _growth(growth: pl.DataFrame) -> Iterable[Block]:
     yield Heading("Growth of execution time")
     yield Paragraph(_TEXTS["words"]["growth"])
     complexity = _TEXTS["complexity"]
-    yield Picture("growth", "Time against training items, calibration items and candidates.")
     rows = tuple(
         (algorithm, complexity.get(algorithm, complexity["ICRS"]), *cells)
         for algorithm, *cells in _rows(growth, "variable", ("m", "l", "n_c"), _exponent)
@@ -398,60 +328,36 @@ def _growth(growth: pl.DataFrame) -> Iterable[Block]:
     yield Table("Measured exponents", header, rows, frozenset({0, 1}))
 
 
-def _exponent(row: dict[str, Any]) -> tuple[str, ...]:
-    return (exponent(row["slope"]) or _NONE,)
+def _exponent(row: dict[str, Any]) -> str:
+    return _NONE if row["slope"] is None else f"{row['slope']:z.2f}".replace("-", "−")
 
 
 def _tuning(tuning: pl.DataFrame, titles: Mapping[str, str]) -> Iterable[Block]:
-    """Return AP over I, and AP and AUC over the split shares."""
+    """Return AP and AUC over I, and over the split shares."""
     yield Heading("Tuning")
     yield Paragraph(_TEXTS["words"]["tuning"])
-    top = pl.col("top").cast(pl.String).fill_null("all").alias("I")
-    percent = (pl.col("training", "calibration") * 100).round(0).cast(pl.Int64).cast(pl.String)
-    files = file_names(titles)
+    header = ("algorithm", "I", "training", "calibration", "AP", "AUC")
     for dataset, title in titles.items():
-        found = tuning.filter(pl.col("dataset") == dataset).select(
-            "sweep",
-            "algorithm",
-            top,
-            percent.str.replace("$", "%"),
-            _with_error("ap"),
-            _with_error("auc"),
+        rows = tuple(
+            (
+                row["algorithm"],
+                str(row["top"] or "all"),
+                *(f"{row[share]:.0%}" for share in ("training", "calibration")),
+                *(_mean(row[metric], row[f"{metric}_error"]) for metric in ("ap", "auc")),
+            )
+            for row in tuning.filter(dataset=dataset).to_dicts()
         )
-        if len(found):
-            for sweep, caption, columns in (
-                ("top", "number of factors I", ("I",)),
-                ("shares", "split shares", ("training", "calibration")),
-            ):
-                words = _TEXTS["captions"][f"tuning-{sweep}"].format(title)
-                yield Picture(f"tuning-{sweep}-{files[dataset]}", words)
-                chosen = found.filter(pl.col("sweep") == sweep)
-                shown = chosen.select("algorithm", *columns, "AP", "AUC")
-                rows = tuple(shown.rows())
-                yield Table(f"{title}: {caption}", tuple(shown.columns), rows, folded=True)
-
-
-def _with_error(metric: str) -> pl.Expr:
-    both = pl.struct(pl.col(metric).alias("mean"), pl.col(f"{metric}_error").alias("error"))
-    cell = both.map_elements(lambda row: _mean(row["mean"], row["error"]), pl.String)
-    return cell.alias(metric.upper())
+        yield Table(f"{title}: number of factors I, and split shares", header, rows, folded=True)
 
 
 def _settings(settings: StudySettings) -> Table:
     """Return how the numbers came about."""
-    sources = [
-        source.name if source.path is None else f"{source.name} from {Path(source.path).name}"
-        for source in settings.datasets
-    ]
     rows = {
-        "data sets": ", ".join(sources),
+        "data sets": ", ".join(source.name for source in settings.datasets),
         "users evaluated in each": str(settings.n_users),
         "seed": str(settings.seed),
-        "k of precision, recall and F1": str(settings.k),
-        "users timed": str(settings.timed_users),
-        "users in tuning": str(settings.tuning_users),
-        "measures outside the paper": ", ".join(settings.extra),
         **versions(),
     }
-    known = tuple((name, value) for name, value in rows.items() if value)
-    return Table("Settings and versions", ("setting", "value"), known, frozenset({0, 1}))
+    return Table(
+        "Settings and versions", ("setting", "value"), tuple(rows.items()), frozenset({0, 1})
+    )

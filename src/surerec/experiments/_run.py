@@ -9,7 +9,7 @@ import polars as pl
 
 from surerec._inputs import damage_in_words
 from surerec.datasets import CATALOGUE
-from surerec.evaluation import curves_table, metrics_table, validity_table, write_table
+from surerec.evaluation import Evaluation, write_table
 from surerec.experiments._evaluating import Threads, evaluate_users, extra_users, tuning_table
 from surerec.experiments._report import write_report
 from surerec.experiments._settings import Results, prepare_folder
@@ -97,12 +97,12 @@ def _dataset_tables(
     parts.mkdir(parents=True, exist_ok=True)
     if settings.extra:  # first, as it may need what is not installed
         path = parts / "extra.parquet"
-        extra = _kept(path, lambda: extra_users(name, statistics, settings))
-        tables |= {"extra": metrics_table(extra), "extra_validity": validity_table(extra)}
+        extra = Evaluation(_kept(path, lambda: extra_users(statistics, settings)))
+        tables |= {"extra": extra.metrics(), "extra_validity": extra.validity()}
     with engine.holding(statistics, parts) as spread:
-        users = evaluate_users(name, interactions, settings, parts, spread)
-        made = {"metrics": metrics_table, "curves": curves_table, "validity": validity_table}
-        tables |= {kind: table(users) for kind, table in made.items()}
+        found = Evaluation(evaluate_users(name, interactions, settings, parts, spread))
+        tables |= {"metrics": found.metrics(), "curves": found.curves()}
+        tables["validity"] = found.validity()
         if settings.tuning_users:
             tables["tuning"] = _kept(
                 parts / "tuning.parquet",

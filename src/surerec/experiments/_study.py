@@ -38,8 +38,6 @@ LEVELS: Final = (0.05, 0.1, 0.2, 0.3, 0.5)
 """The significance levels of the tables."""
 SHOWN: Final = ("ICRS1", "ICRS3", "ICRS7", "ICRS11", "ICRS15")
 """The measures of the paper's figures on validity and efficiency."""
-CURVES: Final = ("ICRS12", "ICRS3", "ICRS2", "CRS-Max", "Precedence Mining", EXTRA)
-"""The algorithms of the figure of precision and recall over k."""
 TOPS: Final = (1, 2, 3, 5, 10, 20)
 """The numbers of factors I that are swept."""
 SHARES: Final = (0.1, 0.2, 0.3, 0.4, 0.5)
@@ -96,11 +94,6 @@ def family(algorithm: str) -> str:
     aggregate = find_measure(algorithm).aggregate
     # CM1 with I = 1 is the largest factor (paper.md 4).
     return "maximum" if aggregate == "top" else aggregate
-
-
-def exponent(slope: object) -> str:
-    """Return a fitted exponent as it is printed; empty if it could not be fitted."""
-    return "" if slope is None else f"{slope:z.2f}".replace("-", "−")
 
 
 @cache

@@ -64,8 +64,8 @@ def times_table(
                 query, candidates = Query(split.known, (user,)), candidates_of(statistics, split)
                 times.append(_milliseconds(model, query, candidates))
             middle, high = np.percentile(times, (50, 90)).tolist()
-            found = {"median_ms": middle, "p90_ms": high, "n_users": len(users)}
-            rows.append({"algorithm": algorithm, **found})
+            row = {"algorithm": algorithm, "median_ms": middle, "p90_ms": high}
+            rows.append({**row, "n_users": len(users)})
             advance(1)
     return pl.DataFrame(rows)
 
@@ -98,12 +98,12 @@ def growth_table() -> pl.DataFrame:
                 if algorithm != ALGORITHMS[0]:
                     model.set_params(train_share=n_training / (n_training + n_later))
                 model.fit(statistics).model_.assess(Query(known), candidates)  # warm up
-                found = {"milliseconds": _milliseconds(model, Query(known), candidates)}
-                about = {"algorithm": algorithm, "variable": variable, "value": value}
-                rows.append({**about, **found})
+                taken = _milliseconds(model, Query(known), candidates)
+                rows.append((algorithm, variable, value, taken))
             advance(1)
     _counts.cache_clear()
-    by = pl.DataFrame(rows).group_by("algorithm", "variable", maintain_order=True)
+    table = pl.DataFrame(rows, ["algorithm", "variable", "value", "milliseconds"], orient="row")
+    by = table.group_by("algorithm", "variable", maintain_order=True)
     return by.map_groups(_with_slope)
 
 

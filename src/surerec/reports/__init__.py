@@ -1,4 +1,4 @@
-"""What a report is made of, and how it is shown: as a page, as Markdown, with figures.
+"""What a report is made of, and how it is shown: as a page with figures.
 
 The looks of figures are in :mod:`surerec.reports.figures`, which needs matplotlib, an extra.
 """
@@ -16,7 +16,7 @@ from surerec.reports._blocks import (
     require_plots,
     size_cell,
 )
-from surerec.reports._pages import to_html, to_markdown
+from surerec.reports._pages import to_html
 
 __all__ = [
     "FLOOR_NOTE",
@@ -31,5 +31,4 @@ __all__ = [
     "require_plots",
     "size_cell",
     "to_html",
-    "to_markdown",
 ]

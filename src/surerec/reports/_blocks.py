@@ -1,10 +1,9 @@
-"""The blocks of a report, before they are HTML or Markdown."""
+"""The blocks of a report, before they are HTML."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from surerec.errors import InputError
 
@@ -37,50 +36,44 @@ class Strong(str):
     __slots__ = ()
 
 
-@dataclass(frozen=True)
-class Heading:
+class Heading(NamedTuple):
     """The heading of a section."""
 
     text: str
     level: int = 2
 
 
-@dataclass(frozen=True)
-class Paragraph:
+class Paragraph(NamedTuple):
     """Plain text."""
 
     text: str
 
 
-@dataclass(frozen=True)
-class Bullets:
+class Bullets(NamedTuple):
     """A list of plain texts."""
 
     items: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Verdicts:
+class Verdicts(NamedTuple):
     """Claims: the claim, the verdict, what the numbers say, and on each data set."""
 
     items: tuple[tuple[str, str, str, tuple[str, ...]], ...]
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """A table with a row of headings; the first column names its row."""
 
     caption: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    words: frozenset[int] = field(default=frozenset({0}))
+    words: frozenset[int] = frozenset({0})
     """The columns that hold words; the others hold numbers."""
     folded: bool = False
     """Whether a reader has to open it."""
 
 
-@dataclass(frozen=True)
-class Picture:
+class Picture(NamedTuple):
     """A figure of the folder, by name."""
 
     name: str

@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else, and as Markdown with figures beside it."""
+"""The report as one HTML file that needs nothing else."""
 
 from __future__ import annotations
 
@@ -137,47 +137,3 @@ def _kind(table: Table, column: int) -> str:
 
 def _cell(text: str) -> str:
     return f"<b>{_text(text)}</b>" if isinstance(text, Strong) else _text(text)
-
-
-def to_markdown(title: str, blocks: Iterable[Block]) -> str:
-    """Return the report as one Markdown text."""
-    return "\n\n".join([f"# {title}", *map(_md_block, blocks)]) + "\n"
-
-
-def _md_block(block: Block) -> str:
-    match block:
-        case Heading(text, level):
-            return f"{'#' * level} {text}"
-        case Paragraph(text):
-            return _plain(text)
-        case Bullets(items):
-            return "\n".join(f"- {_plain(item)}" for item in items)
-        case Verdicts(items):
-            return "\n".join(_md_verdict(*item) for item in items)
-        case Picture(name, caption, alt):
-            return f"![{_plain(alt or caption)}](figures/{name}.png)\n\n*{_plain(caption)}*"
-        case Table():
-            return _md_table(block)
-
-
-def _md_verdict(claim: str, verdict: str, text: str, points: tuple[str, ...]) -> str:
-    first = f"- **{_plain(claim)}: {verdict}.** {_plain(text)}"
-    return "\n".join([first, *(f"  - {_plain(point)}" for point in points)])
-
-
-def _md_table(table: Table) -> str:
-    rule = [":--" if column in table.words else "--:" for column in range(len(table.header))]
-    lines = [[_plain(text) for text in table.header], rule]
-    lines += [[_md_cell(text) for text in row] for row in table.rows]
-    return "\n".join([f"**{_plain(table.caption)}**", "", *(f"| {' | '.join(x)} |" for x in lines)])
-
-
-def _md_cell(text: str) -> str:
-    return f"**{_plain(text)}**" if isinstance(text, Strong) and text else _plain(text)
-
-
-def _plain(text: str) -> str:
-    """Escape what Markdown would read as its own."""
-    for mark in "\\`*_[]<>|":
-        text = text.replace(mark, f"\\{mark}")
-    return text.replace("\n", " ")
