@@ -5,25 +5,23 @@ from __future__ import annotations
 import secrets
 import shutil
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from surerec._columns import Columns
 from surerec._words import in_words
 from surerec.errors import InputError
-from surerec.interactions import IdMap, read_titles, titles_by_code
+from surerec.interactions import read_titles
 from surerec.precedence import PrecedenceStatistics, Strategy, Ties
 from surerec.precedence.counting import DenseRows, check_budget, divide_budget
 from surerec.spark._profiles import stage_profiles
-from surerec.spark._rows import RowCounting, index_items
-from surerec.spark._session import check_shared, cores, plain_errors, run_numbered, stage
+from surerec.spark._rows import RowCounting
+from surerec.spark._session import cores, plain_errors, run_numbered, stage
 from surerec.spark._source import read_source
-from surerec.spark._staging import SealedArray, Staging
+from surerec.spark._staging import Staging
 from surerec.storage import (
-    FileRecord,
     adopt_model,
     check_free,
     load_model,
@@ -36,13 +34,13 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping
 
-    import polars as pl
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame, SparkSession
 
     from surerec.precedence import Direction
     from surerec.recommenders import Recommender
-    from surerec.spark._profiles import StagedProfiles
+    from surerec.spark._staging import SealedArray
+    from surerec.storage import FileRecord
 
 
 _TASKS_A_CORE = 3  # so that a slow one does not keep all others waiting
@@ -164,14 +162,11 @@ def fit_spark(
     spark = frame.sparkSession
     with plain_errors(), _staging(place) as staging:
         n_tasks = _TASKS_A_CORE * cores(spark)
-        check_shared(spark, staging)
         with stage(spark, "Looking at the rows"):
             source = read_source(frame, **reading)
         profiles = stage_profiles(
             spark, source, staging, min_length=min_profile_length, n_tasks=n_tasks
         )
-        files = _Files(staging)
-        files.add_profiles(profiles, titles)
         rows = RowCounting(
             spark,
             staging,
@@ -181,21 +176,21 @@ def fit_spark(
             task_memory=counting.task_memory,
             blocks=counting.blocks,
         )
-        strategy = _count(files, rows, counting)
-        files.seal(spark)
-        seal_model(
-            staging.model,
-            {
-                "data": {"name": name, "origin": origin, "rows_read": asdict(profiles.rows_read)},
-                "counts": {
-                    "users": profiles.n_users,
-                    "items": len(profiles.items),
-                    "rows": profiles.n_rows,
-                },
-                "settings": {"ties": counting.ties, "rows": strategy},
-            },
-            files.records,
-        )
+        strategy, in_parts, small = _count(rows, counting)
+        records = _seal(spark, staging, [*profiles.in_parts(), *in_parts])
+        for role, value in {**profiles.maps(titles), **small}.items():
+            file, records[file] = write_file(staging.model, role, value)
+        counts = {
+            "users": len(profiles.users),
+            "items": len(profiles.items),
+            "rows": profiles.n_rows,
+        }
+        about = {
+            "data": {"name": name, "origin": origin, "rows_read": asdict(profiles.rows_read)},
+            "counts": counts,
+            "settings": {"ties": counting.ties, "rows": strategy},
+        }
+        seal_model(staging.model, about, records)
         statistics = load_model(staging.model, verify=False).statistics
         specs = {}
         for key, each in recommenders.items():
@@ -218,34 +213,6 @@ def count_precedence_spark(
     return fit_spark(frame, folder, {}, **options)
 
 
-@dataclass(frozen=True)
-class SparkBackend:
-    """Counts on Spark, into a model folder."""
-
-    folder: Path
-    """The folder to write, on a path that driver and executors share."""
-    reading: Mapping[str, Any] = field(default_factory=dict)
-    """Options of :func:`fit_spark` that say how the DataFrame is read."""
-    counting: Counting = field(default_factory=Counting)
-    """How tasks are cut."""
-
-    def count(
-        self,
-        source: Any,
-        *,
-        ties: Ties = "order",
-        strategy: Strategy = "auto",
-        memory: int | None = None,
-    ) -> PrecedenceStatistics:
-        """Count a Spark DataFrame."""
-        how = replace(self.counting, ties=ties, strategy=strategy)
-        if memory is not None:
-            how = replace(how, memory=memory)
-        return count_precedence_spark(
-            source, self.folder, counting=how, overwrite=True, **self.reading
-        )
-
-
 @contextmanager
 def _staging(place: Path) -> Iterator[Staging]:
     """Yield a folder beside the model's, so that files move by a rename; it always vanishes."""
@@ -262,83 +229,46 @@ def _staging(place: Path) -> Iterator[Staging]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@dataclass
-class _Files:
-    """The files of the model to be: in parts until they are sealed, or written by the driver."""
-
-    staging: Staging
-    records: dict[str, FileRecord] = field(default_factory=dict)
-    in_parts: list[SealedArray] = field(default_factory=list)
-
-    def add(self, role: str, array: NDArray[Any]) -> None:
-        """Write a small array."""
-        name, record = write_file(self.staging.model, role, array)
-        self.records[name] = record
-
-    def add_profiles(self, profiles: StagedProfiles, titles: pl.DataFrame | None) -> None:
-        """Write the maps and titles; the profiles themselves are in parts."""
-        texts: dict[str, pl.Series] = {}
-        if titles is not None:
-            texts, _ = titles_by_code(titles, IdMap(profiles.items, noun="item"))
-        self.add("offsets", np.concatenate(([0], np.cumsum(profiles.lengths))))
-        self.add("support", profiles.support)
-        for role, columns in (
-            ("users", {Columns.User: profiles.users}),
-            ("items", {Columns.Item: profiles.items, **texts}),
-        ):
-            file, record = write_file(self.staging.model, role, columns)
-            self.records[file] = record
-        self.in_parts += profiles.arrays()
-
-    def seal(self, spark: SparkSession) -> None:
-        """Let executors join parts into the model's files, one task a file."""
-        staging = self.staging
-        largest_first = sorted(self.in_parts, key=lambda array: -array.nbytes)  # none is left over
-
-        def seal(number: int) -> tuple[str, int, str]:
-            name, record = staging.seal(largest_first[number])
-            return name, record["bytes"], record["sha256"]
-
-        for name, size, checksum in run_numbered(
-            spark, len(largest_first), seal, "Writing the model"
-        ):
-            self.records[name] = FileRecord(bytes=size, sha256=checksum)
+def _seal(
+    spark: SparkSession, staging: Staging, arrays: list[SealedArray]
+) -> dict[str, FileRecord]:
+    """Let executors join parts into the model's files, one task a file."""
+    largest_first = sorted(arrays, key=lambda array: -array.nbytes)  # none is left over
+    sealed = run_numbered(
+        spark, len(arrays), lambda k: staging.seal(largest_first[k]), "Writing the model"
+    )
+    return dict(sealed)
 
 
-def _count(files: _Files, rows: RowCounting, counting: Counting) -> Strategy:
-    """Count what the model is to hold; give the strategy."""
+def _count(
+    rows: RowCounting, counting: Counting
+) -> tuple[Strategy, list[SealedArray], dict[str, NDArray[Any]]]:
+    """Count what the model is to hold; return the strategy, and the arrays in parts and small."""
     counter = rows.widest
     strategy = counting.strategy_for(rows.n_items, counter)
     if strategy == "bounded":  # by counts that may turn out narrower
         counter = rows.counter()
         strategy = counting.strategy_for(rows.n_items, counter)
     if strategy == "dense":
-        _require_room(files.staging, DenseRows.bytes_needed(rows.n_items, counter))
-        files.in_parts += rows.dense()
-        return strategy
-    arrays, work = index_items(
-        rows.spark, files.staging, rows.profiles, strict=rows.strict, n_tasks=rows.n_tasks
-    )
-    files.in_parts += arrays
+        _require_room(rows.staging, DenseRows.bytes_needed(rows.n_items, counter))
+        return strategy, rows.dense(), {}
+    in_parts = rows.index()
     offsets = np.concatenate(([0], np.cumsum(rows.profiles.support, dtype=np.int64)))
-    files.add("following_offsets", offsets)
-    files.add("preceding_offsets", offsets)
-    if strategy == "on-demand":
-        return strategy
-    for_each, _ = divide_budget(counting.memory)
-    for direction in _DIRECTIONS:
-        sealed, small = rows.held(direction, counter, work[direction], for_each)
-        files.in_parts += sealed
-        for role, array in small.items():
-            files.add(role, array)
-    return strategy
+    small = {"following_offsets": offsets, "preceding_offsets": offsets}
+    if strategy == "bounded":
+        for_each, _ = divide_budget(counting.memory)
+        for direction in _DIRECTIONS:
+            held, made = rows.held(direction, counter, for_each)
+            in_parts += held
+            small |= made
+    return strategy, in_parts, small
 
 
 def _require_room(staging: Staging, needed: int) -> None:
-    """Refuse what the disk cannot take: rows lie there twice, in parts and put together."""
+    """Refuse what the disk cannot take: parts, and both directions put together."""
     free = shutil.disk_usage(staging.folder).free
-    if 2 * needed > free:
+    if 1.5 * needed > free:
         raise InputError(
-            f"Dense counts need {in_words(2 * needed)} beside the model folder while they are "
-            f"made, and {in_words(free)} is free: use strategy='bounded', or another disk."
+            f"Dense counts need {in_words(int(1.5 * needed))} beside the model folder while they "
+            f"are made, and {in_words(free)} is free: use strategy='bounded', or another disk."
         )
