@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
+from surerec._arguments import check_choice, check_whole
 from surerec._words import in_words
 from surerec.errors import InputError
 from surerec.interactions import read_titles
@@ -26,7 +27,6 @@ from surerec.storage import (
     check_free,
     load_model,
     seal_model,
-    write_file,
     writing_errors,
 )
 
@@ -64,12 +64,8 @@ class Counting:
 
     def check(self, *, has_sequence: bool) -> None:
         """Refuse what cannot be."""
-        choices = {"ties": get_args(Ties), "strategy": get_args(Strategy)}
-        for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
-                raise InputError(
-                    f"{name} is {getattr(self, name)!r}; choose one of {', '.join(allowed)}."
-                )
+        check_choice("ties", self.ties, get_args(Ties))
+        check_choice("strategy", self.strategy, get_args(Strategy))
         if self.ties == "order" and not has_sequence:
             raise InputError(
                 "ties='order' needs a sequence column, for the rows of a Spark DataFrame have no "
@@ -148,12 +144,11 @@ def fit_spark(
     """
     counting = counting or Counting()
     counting.check(has_sequence=reading.get("sequence") is not None)
-    if min_profile_length < 1:
-        raise InputError(f"min_profile_length is {min_profile_length}; it must be at least 1.")
+    check_whole("min_profile_length", min_profile_length)
     if title is not None and titles is None:
         raise InputError(
             f"title is {title!r}, a column of titles=: Spark reads titles from a file or frame of "
-            "item ids and titles."
+            "item ids and titles; pass titles= in Python or --titles on the command line."
         )
     if titles is not None:
         titles = read_titles(titles, item=reading.get("item"), title=title)
@@ -167,19 +162,9 @@ def fit_spark(
         profiles = stage_profiles(
             spark, source, staging, min_length=min_profile_length, n_tasks=n_tasks
         )
-        rows = RowCounting(
-            spark,
-            staging,
-            profiles,
-            strict=counting.ties == "strict",
-            n_tasks=n_tasks,
-            task_memory=counting.task_memory,
-            blocks=counting.blocks,
-        )
-        strategy, in_parts, small = _count(rows, counting)
+        rows = RowCounting(spark, staging, profiles, counting, n_tasks)
+        strategy, in_parts, small = _count(rows)
         records = _seal(spark, staging, [*profiles.in_parts(), *in_parts])
-        for role, value in {**profiles.maps(titles), **small}.items():
-            file, records[file] = write_file(staging.model, role, value)
         counts = {
             "users": len(profiles.users),
             "items": len(profiles.items),
@@ -190,7 +175,7 @@ def fit_spark(
             "counts": counts,
             "settings": {"ties": counting.ties, "rows": strategy},
         }
-        seal_model(staging.model, about, records)
+        seal_model(staging.model, about, {**profiles.maps(titles), **small}, records)
         statistics = load_model(staging.model, verify=False).statistics
         specs = {}
         for key, each in recommenders.items():
@@ -240,11 +225,9 @@ def _seal(
     return dict(sealed)
 
 
-def _count(
-    rows: RowCounting, counting: Counting
-) -> tuple[Strategy, list[SealedArray], dict[str, NDArray[Any]]]:
+def _count(rows: RowCounting) -> tuple[Strategy, list[SealedArray], dict[str, NDArray[Any]]]:
     """Count what the model is to hold; return the strategy, and the arrays in parts and small."""
-    counter = rows.widest
+    counting, counter = rows.counting, rows.widest
     strategy = counting.strategy_for(rows.n_items, counter)
     if strategy == "bounded":  # by counts that may turn out narrower
         counter = rows.counter()

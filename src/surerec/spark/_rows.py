@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from surerec.precedence import Direction
+    from surerec.spark._fit import Counting
     from surerec.spark._profiles import StagedProfiles
     from surerec.spark._staging import Staging
 
@@ -40,10 +41,12 @@ class RowCounting:
     spark: SparkSession
     staging: Staging
     profiles: StagedProfiles
-    strict: bool
+    counting: Counting
     n_tasks: int
-    task_memory: int
-    blocks: tuple[int, int] | None
+
+    @property
+    def _strict(self) -> bool:
+        return self.counting.ties == "strict"
 
     @property
     def n_items(self) -> int:
@@ -136,10 +139,10 @@ class RowCounting:
             rows,
             direction,
             counter=counter.name,
-            strict=self.strict,
+            strict=self._strict,
             n_tasks=tasks_for(self.profiles.n_rows, self.n_tasks),
-            task_memory=self.task_memory,
-            blocks=self.blocks,
+            task_memory=self.counting.task_memory,
+            blocks=self.counting.blocks,
         )
         kinds: list[str] = []
 
@@ -158,7 +161,7 @@ class RowCounting:
 
     def index(self) -> list[SealedArray]:
         """Write the spans of every item, and return their arrays."""
-        profiles, staging, strict = self.profiles, self.staging, self.strict
+        profiles, staging, strict = self.profiles, self.staging, self._strict
         n_tasks = tasks_for(profiles.n_rows, self.n_tasks)
         n_blocks = max(n_tasks, -(-profiles.n_rows // _ROWS_AN_INDEX))
         blocks = item_blocks(profiles.support, n_blocks, self.n_items)

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from surerec._progress import LOGGER
-from surerec.datasets import CATALOGUE
 from surerec.errors import InputError, SurerecError
 
 if TYPE_CHECKING:
@@ -43,14 +42,12 @@ def read_frame(spark: SparkSession, data: str, columns: Sequence[str] | None = N
     columns : sequence of str, optional
         Names of all columns of a text without a header.
     """
-    if data in CATALOGUE and not Path(data).exists():
-        raise InputError(
-            f"{data}: on Spark the data are a file or folder that all executors can read, not a "
-            "name; write it as Parquet with load_dataset(…).to_frame().write_parquet(…)."
-        )
     is_address = "://" in data
     if not is_address and not Path(data).exists():
-        raise InputError(f"{data}: no such file.")
+        raise InputError(
+            f"{data}: no such file; on Spark the data are a file or folder that all executors can "
+            "read, not the name of a data set."
+        )
     # Not as an URI: Spark takes %20 for what it says.
     where = data if is_address else f"file://{Path(data).resolve()}"
     reader: Any = spark.read
@@ -186,13 +183,11 @@ def require_spark() -> None:
     if find_spec("pyspark") is None:
         raise InputError("Spark needs pyspark: pip install 'surerec[spark]'.")
     home = os.environ.get("JAVA_HOME")
-    at_home = shutil.which("java", path=str(Path(home) / "bin")) if home else None
-    if home and at_home is None:
-        raise InputError(f"JAVA_HOME is {home}, where there is no Java; name a Java 17 or newer.")
-    if at_home is None and shutil.which("java") is None:
+    if shutil.which("java", path=str(Path(home) / "bin") if home else None) is None:
+        where = f" in JAVA_HOME, {home}" if home else ""
         raise InputError(
-            "Spark needs Java 17 or newer, and there is none: install it (on Debian and Ubuntu "
-            "openjdk-17-jre-headless), or name it in JAVA_HOME."
+            f"Spark needs Java 17 or newer, and there is none{where}: install it (on Debian and "
+            "Ubuntu openjdk-17-jre-headless), or name it in JAVA_HOME."
         )
 
 
