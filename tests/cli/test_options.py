@@ -8,7 +8,6 @@ from typer.main import get_command
 import surerec as sr
 from surerec.cli import app
 from surerec.cli._options import READING, flag
-from surerec.experiments import DataSource, StudySettings
 
 COMMANDS = ("describe", "fit", "audit", "recalibrate", "replay", "reproduce")
 FLAGS = set(map(flag, READING))
@@ -45,11 +44,6 @@ def test_a_reproduction_reads_as_it_is_told_and_resumes_so(cli, log, tmp_path):
     assert "no time column among" in cli(*asked, "--overwrite", *COLUMNS[:4]).err
     assert "no time column among" in cli(*asked, "--resume", *COLUMNS[:4]).err
     assert "was begun with other settings" in cli(*asked, "--resume", *COLUMNS).err
-
-
-def test_settings_without_reading_are_recorded_as_before():
-    assert "reading" not in StudySettings((DataSource("ml-100k"),)).as_dict()
-    assert StudySettings((DataSource("ml-100k"),), reading={"user": "who"}).as_dict()["reading"]
 
 
 @pytest.mark.parametrize("datasets", ["sqlite:///shop.db", "log.csv"])

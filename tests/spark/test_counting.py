@@ -1,25 +1,9 @@
 """The grid that is counted: which one moves the fewest bytes, within a task's memory."""
 
-from itertools import pairwise
-
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
 
-from surerec.spark._counting import item_blocks, plan_counting
+from surerec.spark._counting import plan_counting
 from surerec.spark._profiles import ProfilePart
-
-
-@given(
-    st.lists(st.integers(0, 50), min_size=1, max_size=40).map(lambda x: sorted(x, reverse=True)),
-    st.integers(1, 6),
-    st.integers(1, 7),
-)
-def test_item_blocks_cover_all_items_once_and_none_is_too_large(support, n_blocks, most_rows):
-    blocks = item_blocks(np.array(support, dtype=np.uint32), n_blocks, most_rows)
-    assert (blocks[0][0], blocks[-1][1]) == (0, len(support))
-    assert all(before[1] == after[0] for before, after in pairwise(blocks))
-    assert all(0 < last - first <= most_rows for first, last in blocks)
 
 
 def test_users_are_cut_only_where_that_moves_fewer_bytes():

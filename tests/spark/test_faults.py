@@ -95,7 +95,7 @@ def test_a_silent_master():
 @pytest.mark.usefixtures("spark_here")
 def test_a_missing_java(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(InputError, match="where there is no Java"):
+    with pytest.raises(InputError, match="none in JAVA_HOME, /"):
         spark_session()
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))

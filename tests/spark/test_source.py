@@ -21,28 +21,19 @@ def in_memory(interactions):
 
 
 CASES = {
-    "seconds": ([(1, 5, 881250949), (1, 6, 881250950)], ["user", "item", "time"]),
-    "milliseconds": (
-        [(1, 5, 1_700_000_000_000), (2, 6, 1_700_000_000_001)],
-        ["user", "item", "ts"],
-    ),
-    "text": ([("7", "012", "881250949"), ("12", "x ", "881250950.5")], ["userId", "asin", "time"]),
-    "whole numbers in text": ([("7", str(2**63 - 1), 5), ("-3", "0", 6)], ["user", "item", "time"]),
-    "numbers too long": ([("7", str(2**63), 5), ("+3", "-0", 6)], ["user", "item", "time"]),
-    "dates": (
-        [(1, "a", dt.date(2001, 2, 3)), (2, "b", dt.date(1969, 2, 3))],
-        ["user", "item", "date"],
-    ),
-    "instants": (
-        [(1, "a", dt.datetime(2001, 2, 3, 4, 5, 6, tzinfo=dt.UTC))],
-        ["user", "item", "date"],
-    ),
+    "seconds": [(1, 5, 881250949), (1, 6, 881250950)],
+    "milliseconds": [(1, 5, 1_700_000_000_000), (2, 6, 1_700_000_000_001)],
+    "text": [("7", "012", "881250949"), ("12", "x ", "881250950.5")],
+    "whole numbers in text": [("7", str(2**63 - 1), 5), ("-3", "0", 6)],
+    "numbers too long": [("7", str(2**63), 5), ("+3", "-0", 6)],
+    "dates": [(1, "a", dt.date(2001, 2, 3)), (2, "b", dt.date(1969, 2, 3))],
+    "instants": [(1, "a", dt.datetime(2001, 2, 3, 4, 5, 6, tzinfo=dt.UTC))],
 }
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_cells_are_read_as_in_memory(spark, tmp_path, case):
-    rows, names = CASES[case]
+    rows, names = CASES[case], ["userId", "asin", "date"]
     given = spark.createDataFrame(rows, names)
     found = count_precedence_spark(given, tmp_path / "m", counting=STRICT).interactions
     expected = sr.read_interactions(pl.DataFrame(rows, schema=names, orient="row"))

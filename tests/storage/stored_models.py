@@ -13,21 +13,16 @@ from surerec.storage import RecommenderSpec, load_model
 
 MAIN = RecommenderSpec("inductive", {"measure": "CM12", "alpha": 0.1, "limits": [1, None]})
 OTHER = RecommenderSpec("mining", {"top": 3})
+_USED = np.array([[True], [False]])
 LEARNED = RecommenderSpec(
     "learned",
     {"rounds": 2},
-    State(
-        {"thresholds": np.array([0.25, np.nan]), "used": np.array([[True], [False]])},
-        {"trees": "tree\r\nü\n"},
-    ),
+    State({"thresholds": np.array([0.25, np.nan]), "used": _USED}, {"trees": "tree\r\nü\n"}),
 )
 LEARNED_EARLIER = RecommenderSpec(
     "learned",
     {"rounds": 1},
-    State(
-        {"thresholds": np.array([0.5, 1.5, 2.5]), "used": LEARNED.state.arrays["used"]},
-        {"trees": "stump\n"},
-    ),
+    State({"thresholds": np.array([0.5, 1.5, 2.5]), "used": _USED}, {"trees": "stump\n"}),
 )
 
 

@@ -24,6 +24,7 @@ from tests.storage.stored_models import (
 
 GONE = object()
 RECORD = {"bytes": 1, "sha256": "0" * 64}
+NO_TEXT = b"tree \xff"
 NOWHERE = "array-0000000000000000.npy"
 
 
@@ -157,7 +158,6 @@ CHANGES = [
     setting("1", "format_version"),
     setting(True, "counts", "items"),
     setting(2**62, "counts", "items"),
-    setting(-1, "counts", "users"),
     setting("sparse", "settings", "rows"),
     setting("never", "settings", "ties"),
     setting(None, "data"),
@@ -165,11 +165,9 @@ CHANGES = [
     setting({}, "files"),
     setting(RECORD, "files", "../../etc/passwd"),
     setting(RECORD, "files", "text-/etc/passwd"),
-    setting(RECORD, "files", "text-0000000000000000.npy"),
     setting(RECORD, "files", NOWHERE),
     setting("../../../etc/passwd", *LEARNED_AT, "arrays", "thresholds"),
     setting("text-/../../../../etc/passwd", *LEARNED_AT, "texts", "trees"),
-    setting(None, *LEARNED_AT, "texts", "trees"),
     setting(NOWHERE, *LEARNED_AT, "arrays", "thresholds"),
     setting(GONE, *LEARNED_AT, "arrays", "used"),
     setting(GONE, *LEARNED_AT, "texts"),
@@ -226,35 +224,26 @@ def described(kind, shape="(2,)", order="False"):
         described("'<f8'", "(0, 99999999999999999999)"),
         described("'<f8'", "(" + "-" * 3000 + "1,)"),
         described("'>f8'"),
-        described("'<c16'"),
         described("'|O'"),
-        described("'<M8[s]'"),
         described("[('a', '<f8')]"),
         with_header("(" * 9000),
-        with_header("-" * 9000 + "1"),
         with_header("\0"),
         b"cos\nsystem\n(S'true'\ntR.",
+        NO_TEXT,
     ],
 )
 @pytest.mark.parametrize("verify", [True, False])
-def test_arrays_that_no_recommender_has_saved(dense, content, verify):
-    refuses_state(dense, "arrays", "thresholds", content, verify=verify)
-
-
-def refuses_state(folder, kind, key, content, *, verify=True):
-    """Put another file behind a state, with a right checksum, as a hostile hand could."""
+def test_states_that_no_recommender_has_saved(dense, content, verify):
+    kind, key = ("texts", "trees") if content == NO_TEXT else ("arrays", "thresholds")
 
     def change(card):
-        replace_file(folder, card, learned(card)[kind][key], content)
+        """Put another file behind a state, with a right checksum, as a hostile hand could."""
+        replace_file(dense, card, learned(card)[kind][key], content)
         return learned(card)[kind][key]
 
-    name = forge(folder, change)
+    name = forge(dense, change)
     with pytest.raises(InputError, match=f"damaged: {name} is not as it was saved"):
-        load_model(folder, verify=verify)
-
-
-def test_bytes_that_are_no_text(dense):
-    refuses_state(dense, "texts", "trees", b"tree \xff")
+        load_model(dense, verify=verify)
 
 
 def test_a_model_replaced_while_it_is_opened_is_opened_anew(dense, monkeypatch):

@@ -3,7 +3,6 @@ import itertools
 import os
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -185,60 +184,44 @@ def test_a_save_that_fails_at_any_sync_leaves_one_whole_model(tmp_path, monkeypa
     assert_tidy(folder)
 
 
-def python(code, *arguments):
-    """Run code beside us, with the test helpers at hand."""
+SAVER = """
+import sys
+from tests.storage.stored_models import MAIN, old_statistics
+from surerec.storage import save_model
+
+old_statistics()
+print("ready", flush=True)
+input()
+for i in range(20):
+    save_model(sys.argv[1], old_statistics(), {f"{sys.argv[2]}-{i}": MAIN})
+"""
+
+
+def test_processes_that_save_at_once_lose_nothing_and_readers_see_whole_models(model):
     helpers = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
-    return subprocess.Popen(  # noqa: S603
-        [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, helpers))},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-
-def test_two_processes_saving_at_once_lose_nothing(tmp_path):
-    code = """
-        import sys
-        from tests.storage.stored_models import MAIN, old_statistics
-        from surerec.storage import save_model
-
-        old_statistics()
-        print("ready", flush=True)
-        input()
-        for i in range(20):
-            save_model(sys.argv[1], old_statistics(), {f"{sys.argv[2]}-{i}": MAIN})
-    """
-    with python(code, tmp_path / "model", "a") as a, python(code, tmp_path / "model", "b") as b:
-        for saver in (a, b):
-            assert saver.stdout.readline() == "ready\n"
-        for saver in (a, b):
+    savers = [
+        subprocess.Popen(  # noqa: S603
+            [sys.executable, "-c", SAVER, str(model), name],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, helpers))},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for name in "ab"
+    ]
+    with savers[0], savers[1]:
+        assert [saver.stdout.readline() for saver in savers] == ["ready\n"] * 2
+        for saver in savers:
             saver.stdin.write("go\n")
             saver.stdin.flush()
-    assert (a.returncode, b.returncode) == (0, 0)
+        seen = set()
+        while any(saver.poll() is None for saver in savers):
+            seen.add(len(load_model(model).recommenders))
+    assert [saver.returncode for saver in savers] == [0, 0]
+    assert len(seen) > 2
     names = {f"{name}-{i}" for name in "ab" for i in range(20)}
-    assert set(load_model(tmp_path / "model").recommenders) == names
-    assert_tidy(tmp_path / "model")
-
-
-def test_readers_always_see_a_whole_model_while_others_replace_it(tmp_path):
-    save_model(tmp_path / "model", old_statistics(), {})
-    code = """
-        import sys
-        from tests.storage.stored_models import new_statistics, old_statistics
-        from surerec.storage import save_model
-
-        for _ in range(12):
-            for statistics in (new_statistics(), old_statistics()):
-                save_model(sys.argv[1], statistics, {}, overwrite=True)
-    """
-    names = []
-    with python(code, tmp_path / "model") as saver:
-        while saver.poll() is None:
-            names.append(load_model(tmp_path / "model").card["data"]["name"])
-    assert saver.returncode == 0
-    assert set(names) == {"old", "new"}
-    assert_tidy(tmp_path / "model")
+    assert set(load_model(model).recommenders) == names | {"main"}
+    assert_tidy(model)
 
 
 def state_files(folder):

@@ -6,20 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from surerec.audit import (
-    HEADLINE,
-    at_headline,
-    falls_short,
-    percent,
-    segment_cells,
-    with_interval,
-)
+from surerec.audit import HEADLINE, at_headline, percent, segment_cells
 from surerec.cli._output import plain, table
 from surerec.reports import FLOOR_NOTE, size_cell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rich.console import Console
     from rich.table import Table
 
@@ -33,7 +24,6 @@ _STYLES = {
     "cannot tell": "yellow",
     "does not hold": "red",
 }
-_KINDS = {"item-time": "Item-level", "miss-score": "User-level", "miss-rank": "User-level"}
 _LEVEL = percent(1 - HEADLINE)
 
 
@@ -49,9 +39,9 @@ def show_audit(console: Console, audit: Audit) -> None:
         console.print()
         for row in audit.drift.to_dicts():
             console.print(plain(f"{row['order'].capitalize()}, {row['test']}: {row['meaning']}."))
-        for each in _tables(audit):
+        if audit.segments is not None:
             console.print()
-            console.print(each)
+            console.print(_segments(at_headline(audit.segments)))
         for sentence in audit.notes:
             console.print(plain(sentence))
     label = "Not audited" if audit.verdicts else "Not tested"
@@ -85,46 +75,6 @@ def _colored(text: str, *, is_red: bool) -> str:
     return f"[red]{text}[/]" if is_red else text
 
 
-def _cell(row: dict[str, Any]) -> str:
-    return _colored(plain(with_interval(row)), is_red=falls_short(row))
-
-
-def _tables(audit: Audit) -> Iterator[Table]:
-    """Yield what was delivered to segments and groups at the headline level."""
-    if audit.segments is not None:
-        yield _segments(at_headline(audit.segments))
-    if len(audit.groups):
-        at = at_headline(audit.groups)
-        kinds = [kind for kind in _KINDS if kind in set(at["kind"])][:2]
-        rows = [
-            (_KINDS[row["kind"]], row["by"], row["group"], _cell(row))
-            for row in at.filter(pl.col("kind").is_in(kinds)).to_dicts()
-        ]
-        yield table((f"Delivered of {_LEVEL}", "by", "", ""), rows)
-    if len(audit.mondrian):
-        at = at_headline(audit.mondrian)
-        kind = "miss-score" if "miss-score" in set(at["kind"]) else "miss-rank"
-        own = [_mondrian(row) for row in at.filter(pl.col("kind") == kind).to_dicts()]
-        title = f"User-level at {_LEVEL}, by known items"
-        sizes = ("One threshold", "Set size", "One a group", "Set size")
-        yield table((title, "Users", *sizes), own, slice(1, None))
-    if audit.together is not None:
-        at = at_headline(audit.together).sort("promise", "size", maintain_order=True)
-        groups = [
-            (
-                row["promise"],
-                str(row["size"]),
-                _cell(row),
-                size_cell(row["items"], row["floor"]),
-                percent(row["members"], 1),
-                percent(row["least_served"], 1),
-            )
-            for row in at.to_dicts()
-        ]
-        headings = ("Members", "Delivered", "Set size", "A member's own", "Least")
-        yield table((f"Groups at {_LEVEL}: of what", *headings), groups, slice(1, None))
-
-
 def _segments(found: pl.DataFrame) -> Table:
     at = found.filter(pl.col("kind") == found["kind"][0])
     column, rows = plain(at["column"][0]), []
@@ -141,12 +91,3 @@ def _segments(found: pl.DataFrame) -> Table:
         "below nominal."
     )
     return shown
-
-
-def _mondrian(row: dict[str, Any]) -> list[str]:
-    cells = [row["group"], f"{row['n_users']:,}"]
-    for which in ("common", "own"):
-        ends = {end: row[f"{which}_{end}"] for end in ("delivered", "low", "high")}
-        size = size_cell(row[f"{which}_size"], row[f"{which}_floor"])
-        cells += [plain(with_interval(ends)), size]
-    return cells
