@@ -3,14 +3,9 @@
 import re
 
 import pytest
-from typer.main import get_command
 
 import surerec as sr
-from surerec.cli import app
-from surerec.cli._options import READING, flag
 
-COMMANDS = ("describe", "fit", "audit", "recalibrate", "replay", "reproduce")
-FLAGS = set(map(flag, READING))
 COLUMNS = ("--user", "wer", "--item", "was", "--time", "wann")
 
 
@@ -20,12 +15,6 @@ def log(tmp_path_factory):
     path = tmp_path_factory.mktemp("shop") / "log.csv"
     taken.rename({"user_id": "wer", "item_id": "was", "datetime": "wann"}).write_csv(path)
     return path
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_reading_option_is_there(command):
-    options = {flag for each in get_command(app).commands[command].params for flag in each.opts}
-    assert options >= FLAGS
 
 
 def test_columns_are_read_by_their_names(cli, log):

@@ -51,8 +51,6 @@ def test_order_without_a_sequence_is_refused(cli, data, tmp_path):
     [
         ("fit", "--master"),
         ("fit", "--sequence"),
-        ("fit", "--task-memory"),
-        ("fit", "--executor-memory"),
         ("reproduce", "--master"),
     ],
 )

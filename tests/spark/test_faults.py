@@ -28,6 +28,7 @@ def rows(spark):
     [
         (InputError("This task is not possible."), r"^This task is not possible\.$"),
         (MemoryError(), r"executors ran out of memory .*--executor-memory"),
+        (OSError(28, "No space left on device"), "The shared path is full .*make room there"),
         (PermissionError(13, "no", "/data"), "An executor may not write /data: give it the right"),
     ],
 )

@@ -21,7 +21,6 @@ pytestmark = pytest.mark.spark
         "inductive, CM12",
         "inductive, learned",
         "miss rate, als",
-        "miss rate, own function",
         "hit, own scorer",
         "CRS-med",
         *WRAPPED,

@@ -93,9 +93,6 @@ def test_a_file_where_the_folder_should_be(write):
     with pytest.raises(InputError, match=r"cannot be written into .*not a directory"):
         save_model(path / "inside", old_statistics(), {})
     assert path.read_text() == "x"
-    (path.parent / "link").symlink_to(path.parent / "gone")
-    with pytest.raises(InputError, match="cannot be written into"):
-        save_model(path.parent / "link", old_statistics(), {})
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")

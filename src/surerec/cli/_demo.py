@@ -64,10 +64,6 @@ def _run_demo(console: Console) -> None:
     statistics = count_precedence(interactions)
     _show.pairs(console, interactions, strongest_pairs(statistics, 4))
     model = PopulationConformal("CM12").fit(statistics)
-    console.print(
-        f"\nCalibrated on the futures of {len(model.calibration_):,} users: a set at 90% "
-        f"{model.headline(0.9)}, on average over them."
-    )
     for user in _users(interactions):
         _show_user(console, model, interactions, user)
     console.rule("[bold]Does it hold?[/bold]", align="left")

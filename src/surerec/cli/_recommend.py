@@ -309,8 +309,8 @@ def _on_spark(asked: _Typed) -> None:
     said = fitted.guarantee_to_all(fitted.options(**wanted))
     begin = perf_counter()
     spark = spark_session(**opt.check_engine(asked.engine)[1])
-    named = {"recommender": asked.recommender, **wanted}
-    n_rows = recommend_spark(spark, asked.model, output, users, **named)
+    wanted["recommender"] = asked.recommender
+    n_rows = recommend_spark(spark, asked.model, output, users, **wanted)
     messages().print(
         f"Wrote {n_rows:,} recommendations by {fitted.name_} to {plain(output)} on Spark "
         f"in {perf_counter() - begin:.1f} s."

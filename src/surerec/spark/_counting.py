@@ -18,7 +18,6 @@ from surerec._words import in_words
 from surerec.errors import InputError
 from surerec.precedence.counting import RowForm, narrowest
 from surerec.precedence.kernels import count_rows, find_spans
-from surerec.spark._profiles import read_part
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,7 +78,9 @@ def part_spans(
     Returns the item of each span, counted from the block's first, where the span starts and stops
     in the part, and the part's items.
     """
-    offsets, items, times = read_part(staging, part, with_times=strict)
+    offsets = np.concatenate(([0], np.cumsum(staging.array(part.name("lengths"), "int64"))))
+    items = staging.array(part.name("items_taken"), "uint32")
+    times = staging.array(part.name("times"), "int64") if strict else np.empty(0, np.int64)
     starts, stops = np.empty(len(items), np.uint32), np.empty(len(items), np.uint32)
     following = direction == "followers"
     find_spans(0, len(offsets) - 1, offsets, times, strict, following, starts, stops)

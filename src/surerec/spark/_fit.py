@@ -5,20 +5,18 @@ from __future__ import annotations
 import secrets
 import shutil
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surerec._arguments import check_choice, check_whole
-from surerec._words import in_words
+from surerec._arguments import check_whole
 from surerec.errors import InputError
 from surerec.interactions import read_titles
-from surerec.precedence import PrecedenceStatistics, Strategy, Ties
-from surerec.precedence.counting import DenseRows, check_budget, divide_budget
+from surerec.precedence.counting import divide_budget
 from surerec.spark._profiles import stage_profiles
-from surerec.spark._rows import RowCounting
+from surerec.spark._rows import Counting, RowCounting
 from surerec.spark._session import cores, plain_errors, run_numbered, stage
 from surerec.spark._source import read_source
 from surerec.spark._staging import Staging
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame, SparkSession
 
-    from surerec.precedence import Direction
+    from surerec.precedence import Direction, PrecedenceStatistics, Strategy
     from surerec.recommenders import Recommender
     from surerec.spark._staging import SealedArray
     from surerec.storage import FileRecord
@@ -45,42 +43,6 @@ if TYPE_CHECKING:
 
 _TASKS_A_CORE = 3  # so that a slow one does not keep all others waiting
 _DIRECTIONS: tuple[Direction, ...] = ("followers", "predecessors")
-
-
-@dataclass(frozen=True)
-class Counting:
-    """How counts are made on Spark; none of it changes them."""
-
-    ties: Ties = "order"
-    """Items of one instant precede each other in the order of the sequence column, or not."""
-    strategy: Strategy = "auto"
-    """As in :func:`surerec.count_precedence`."""
-    memory: int = 16_000_000_000
-    """Bytes for rows in the model: dense if they fit, else the most popular items' rows."""
-    task_memory: int = 256_000_000
-    """Bytes that one task may take for its rows of counts."""
-    blocks: tuple[int, int] | None = None
-    """Numbers of user blocks and item blocks, instead of the choice that moves fewest bytes."""
-
-    def check(self, *, has_sequence: bool) -> None:
-        """Refuse what cannot be."""
-        check_choice("ties", self.ties, get_args(Ties))
-        check_choice("strategy", self.strategy, get_args(Strategy))
-        if self.ties == "order" and not has_sequence:
-            raise InputError(
-                "ties='order' needs a sequence column, for the rows of a Spark DataFrame have no "
-                "order: name one with sequence= in Python or --sequence on the command line, or "
-                "use ties='strict'."
-            )
-        if self.blocks is not None and min(self.blocks) < 1:
-            raise InputError(f"blocks is {self.blocks}; both numbers must be at least 1.")
-
-    def strategy_for(self, n_items: int, counter: np.dtype[Any]) -> Strategy:
-        """Choose how rows are held."""
-        check_budget(self.memory, n_items)
-        if self.strategy != "auto":
-            return self.strategy
-        return "dense" if DenseRows.bytes_needed(n_items, counter) <= self.memory else "bounded"
 
 
 def fit_spark(
@@ -165,14 +127,10 @@ def fit_spark(
         rows = RowCounting(spark, staging, profiles, counting, n_tasks)
         strategy, in_parts, small = _count(rows)
         records = _seal(spark, staging, [*profiles.in_parts(), *in_parts])
-        counts = {
-            "users": len(profiles.users),
-            "items": len(profiles.items),
-            "rows": profiles.n_rows,
-        }
+        users, items = len(profiles.users), len(profiles.items)
         about = {
             "data": {"name": name, "origin": origin, "rows_read": asdict(profiles.rows_read)},
-            "counts": counts,
+            "counts": {"users": users, "items": items, "rows": profiles.n_rows},
             "settings": {"ties": counting.ties, "rows": strategy},
         }
         seal_model(staging.model, about, {**profiles.maps(titles), **small}, records)
@@ -233,7 +191,6 @@ def _count(rows: RowCounting) -> tuple[Strategy, list[SealedArray], dict[str, ND
         counter = rows.counter()
         strategy = counting.strategy_for(rows.n_items, counter)
     if strategy == "dense":
-        _require_room(rows.staging, DenseRows.bytes_needed(rows.n_items, counter))
         return strategy, rows.dense(), {}
     in_parts = rows.index()
     offsets = np.concatenate(([0], np.cumsum(rows.profiles.support, dtype=np.int64)))
@@ -245,13 +202,3 @@ def _count(rows: RowCounting) -> tuple[Strategy, list[SealedArray], dict[str, ND
             in_parts += held
             small |= made
     return strategy, in_parts, small
-
-
-def _require_room(staging: Staging, needed: int) -> None:
-    """Refuse what the disk cannot take: parts, and both directions put together."""
-    free = shutil.disk_usage(staging.folder).free
-    if 1.5 * needed > free:
-        raise InputError(
-            f"Dense counts need {in_words(int(1.5 * needed))} beside the model folder while they "
-            f"are made, and {in_words(free)} is free: use strategy='bounded', or another disk."
-        )

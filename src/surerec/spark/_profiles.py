@@ -253,14 +253,3 @@ def write_part(staging: Staging, part: ProfilePart) -> None:
     _, items, times = select_profiles(sources, lengths, items, times)
     staging.write_array(part.name("items_taken"), items)
     staging.write_array(part.name("times"), times)
-
-
-def read_part(
-    staging: Staging, part: ProfilePart, *, with_times: bool
-) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.int64]]:
-    """Read offsets, items by code and, if wanted, times of a part."""
-    lengths = staging.array(part.name("lengths"), "int64")
-    offsets = np.concatenate(([0], np.cumsum(lengths)))
-    items = staging.array(part.name("items_taken"), "uint32")
-    times = staging.array(part.name("times"), "int64") if with_times else np.empty(0, np.int64)
-    return offsets, items, times

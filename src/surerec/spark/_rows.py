@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import numpy as np
 
-from surerec.precedence.counting import WIDE, RowForm, narrowest, slots_of, too_popular
+from surerec._arguments import check_choice
+from surerec.errors import InputError
+from surerec.precedence import Strategy, Ties
+from surerec.precedence.counting import (
+    WIDE,
+    DenseRows,
+    RowForm,
+    check_budget,
+    narrowest,
+    slots_of,
+    too_popular,
+)
 from surerec.spark._counting import SIDES, item_blocks, plan_counting, write_held, write_spans
 from surerec.spark._profiles import tasks_for
 from surerec.spark._session import run_numbered
@@ -20,7 +31,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from surerec.precedence import Direction
-    from surerec.spark._fit import Counting
     from surerec.spark._profiles import StagedProfiles
     from surerec.spark._staging import Staging
 
@@ -32,6 +42,42 @@ _ROWS_AN_INDEX = 4_000_000
 _FIRST_LOOK = 16  # of the most popular items, whose counts are the largest
 _FEWEST_A_WAVE = 256
 _BEYOND = 1.1  # of what is left of a budget: one wave too much costs less than one more wave
+
+
+@dataclass(frozen=True)
+class Counting:
+    """How counts are made on Spark; none of it changes them."""
+
+    ties: Ties = "order"
+    """Items of one instant precede each other in the order of the sequence column, or not."""
+    strategy: Strategy = "auto"
+    """As in :func:`surerec.count_precedence`."""
+    memory: int = 16_000_000_000
+    """Bytes for rows in the model: dense if they fit, else the most popular items' rows."""
+    task_memory: int = 256_000_000
+    """Bytes that one task may take for its rows of counts."""
+    blocks: tuple[int, int] | None = None
+    """Numbers of user blocks and item blocks, instead of the choice that moves fewest bytes."""
+
+    def check(self, *, has_sequence: bool) -> None:
+        """Refuse what cannot be."""
+        check_choice("ties", self.ties, get_args(Ties))
+        check_choice("strategy", self.strategy, get_args(Strategy))
+        if self.ties == "order" and not has_sequence:
+            raise InputError(
+                "ties='order' needs a sequence column, for the rows of a Spark DataFrame have no "
+                "order: name one with sequence= in Python or --sequence on the command line, or "
+                "use ties='strict'."
+            )
+        if self.blocks is not None and min(self.blocks) < 1:
+            raise InputError(f"blocks is {self.blocks}; both numbers must be at least 1.")
+
+    def strategy_for(self, n_items: int, counter: np.dtype[Any]) -> Strategy:
+        """Choose how rows are held."""
+        check_budget(self.memory, n_items)
+        if self.strategy != "auto":
+            return self.strategy
+        return "dense" if DenseRows.bytes_needed(n_items, counter) <= self.memory else "bounded"
 
 
 @dataclass(frozen=True)

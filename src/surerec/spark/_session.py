@@ -127,6 +127,10 @@ _SENTENCES: Final = (
     ),
     (r"PATH_NOT_FOUND\] ([^\n]+)", "Spark finds no data there: {}"),
     (
+        r"(No space left on device|Disk quota exceeded)",
+        "The shared path is full ({}): make room there, or count with strategy='bounded'.",
+    ),
+    (
         r"(ExecutorLostFailure|executors? (?:was|were) lost)",
         (
             "Executors were lost more often than Spark tries again ({}); look into their logs, for "
