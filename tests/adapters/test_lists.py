@@ -205,4 +205,4 @@ def test_the_command_line_writes_a_folder_that_everything_opens(
     assert not (tmp_path / "other").exists()
     share = cli("calibrate", tmp_path / "other", *given, "--horizon", 0.4)
     assert share.code == 2
-    assert "futures are cut already" in share.err
+    assert "'--horizon'" in share.err

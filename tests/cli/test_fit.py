@@ -1,6 +1,5 @@
 """Where nothing is said, a promise that holds leads, and every answer says whose it is."""
 
-import json
 import logging
 import re
 
@@ -8,7 +7,6 @@ import polars as pl
 import pytest
 
 import surerec as sr
-from surerec.cli import _show
 from surerec.recommenders import load_all, make_recommender
 
 
@@ -38,28 +36,23 @@ def test_fit_saves_what_holds_first_and_the_paper_beside_it(cli, log):
     promise = "keeps 90% of items new to the user that they will consume"
     assert f"population-cm12  {promise}, and answers" in done.err
     assert f"icrs12           {promise}, if their taste stands still" in done.err
-    assert "population-learned" not in done.err  # nobody trains on forty users
-    assert "Saved population-cm12, icrs12 in model." in done.err
     assert re.search(r"^Fitted in [\d.]+ s(: [\w ,.]+)?\.$", done.err, re.MULTILINE)
-    assert "Calibration: " not in done.err
     assert "by population-cm12" in cli("recommend", "model", "--user", "c7").out
 
 
 def test_verbose_prints_each_stage(cli, log, monkeypatch):
     log(40, 10)
     monkeypatch.setattr(logging.root, "handlers", [])  # pytest adds some
-    assert "\nCalibration: " in cli("--verbose", "fit", "shop.csv", "model").err
-    more = cli("-vv", "fit", "shop.csv", "other").err
-    assert "\nScoring calibration users: 40 of 40 users" in more
+    said = cli("-vv", "fit", "shop.csv", "model").err
+    assert "\nCalibration: " in said
+    assert "\nScoring calibration users: 40 of 40 users" in said
 
 
-def test_the_learned_measure_is_suggested_with_its_extra_if_that_is_missing(cli, log, monkeypatch):
+def test_the_learned_measure_is_suggested_with_its_extra(cli, log):
     log(500, 10)
-    for found, needs in ((None, True), ("somewhere", False)):
-        monkeypatch.setattr(_show, "find_spec", lambda _, found=found: found)
-        err = cli("fit", "shop.csv", f"model-{found}").err
-        assert "--recommender population-learned" in err
-        assert ("pip install 'surerec[learn]'" in err) is needs
+    err = cli("fit", "shop.csv", "model").err
+    assert "--recommender population-learned" in err
+    assert "needs the extra surerec[learn]" in " ".join(err.split())
 
 
 def test_every_step_says_the_next_one_as_it_is_typed(cli, log):
@@ -77,21 +70,6 @@ def test_every_step_says_the_next_one_as_it_is_typed(cli, log):
     assert cli("explain", "my shop", *done.err.split("  ")[0].split()[5:]).code == 0
     done = cli("recommend", "my shop", "--user", "c0", "--history", "3,12,7", "--at", "9000")
     assert " --history 3,12,7 --at 9000 " in done.err
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("describe", "shpo.csv"), "shpo.csv: no such file; did you mean shop.csv?"),
-        (("describe", "shop"), "shop: no such file; did you mean shop.csv?"),
-        (("recommend", "modle", "--user", "c7"), "There is no folder modle; did you mean model?"),
-    ],
-)
-def test_a_slip_of_the_fingers_is_answered_with_what_is_there(cli, log, words, said):
-    (log(12, 8) / "model").mkdir()
-    done = cli(*words)
-    assert done.code == 2
-    assert said in done.err
 
 
 def test_a_small_shop_is_told_how_many_users_an_audit_lacks(cli, log):
@@ -118,11 +96,6 @@ def test_small_shops_get_the_paper_alone_and_the_reason(cli, log, n_users, n_ite
     assert says in " ".join(done.err.split())
     asked = cli("fit", "shop.csv", "other", "--recommender", "population-cm12")
     assert asked.code == (2 if n_items < 5 else 0)  # refused rather than left out
-
-
-def test_what_was_saved_last_leads_a_folder(shop):
-    assert sr.load(shop.at / "all").name_ == "model"
-    assert list(load_all(shop.at / "all")) == ["model", "hit", "precise", "icrs3", "mining"]
 
 
 KEEPS = "keeps 80% of items new to the user that they will consume"
@@ -177,9 +150,6 @@ def test_recalibrating_writes_a_renewed_model(run, shop):
     assert new.calibration_.period[0] > old.statistics_.interactions.times.max()
     assert run("recalibrate", "now.csv", "model", "kept", "--no-refit").code == 0
     assert sr.load(shop.at / "kept").statistics_.interactions.n_rows == rows[0]
-    again = run("recalibrate", "then.csv", "model", "again")
-    assert again.code == 2
-    assert "Nothing has happened since" in again.err
 
 
 @pytest.mark.parametrize(
@@ -189,7 +159,6 @@ def test_recalibrating_writes_a_renewed_model(run, shop):
         (("hit-cm4", "--groups", "country"), "go together"),
         (("hit-cm4", "--groups-file", "users.csv"), "go together"),
         (("icrs18",), "no recommender 'icrs18'"),
-        (("icrs12", "--engine", "spark", "--title", "product_name"), "pass --titles FILE"),
         (("icrs12", "--engine", "spark", "--query", "SELECT 1"), "reads no database here"),
     ],
 )
@@ -202,20 +171,15 @@ def test_what_does_not_fit_is_refused(run, words, says):
 def test_all_17_measures_stand_beside_their_formulas(cli):
     lines = cli("measures").out.splitlines()
     assert sum(line.startswith(("CM", "NCM")) for line in lines) == 17
-    said = json.loads(cli("measures", "--format", "json").out)
-    assert len(said["measures"]) == 17
-    assert [each["name"] for each in said["trained"]] == ["learned", "als"]
+    assert [line.split()[0] for line in lines[-2:]] == ["learned", "als"]
 
 
 def test_help_begins_with_the_first_steps_and_lists_all_recommenders(cli):
     said = cli("--help").out
     panels = ["First steps", "More from a model", "Looking deeper", "In production"]
     assert sorted(panels, key=said.index) == panels
-    first = said[said.index(panels[0]) : said.index(panels[1])]
-    steps = ["demo", "describe", "fit", "recommend", "explain", "audit", "serve"]
-    assert [
-        name for name in re.findall(r"^\W+ (\S+)  ", first, re.MULTILINE) if name in steps
-    ] == steps
+    steps = re.findall(r"^\W+ (\S+)  ", said[: said.index(panels[1])], re.MULTILINE)
+    assert steps[-7:] == ["demo", "describe", "fit", "recommend", "explain", "audit", "serve"]
     said = " ".join(cli("fit", "--help").out.split())
     for name in ("population-cm12", "hit-cm12", "precision-cm12", "icrs1 …", "crs-med", "learned"):
         assert name in said

@@ -3,15 +3,9 @@
 import re
 
 import pytest
-from typer.main import get_command
 
 import surerec as sr
-from surerec.cli import app
-from surerec.cli._options import READING, flag
-from surerec.experiments import DataSource, StudySettings
 
-COMMANDS = ("describe", "fit", "audit", "recalibrate", "replay", "reproduce")
-FLAGS = set(map(flag, READING))
 COLUMNS = ("--user", "wer", "--item", "was", "--time", "wann")
 
 
@@ -21,12 +15,6 @@ def log(tmp_path_factory):
     path = tmp_path_factory.mktemp("shop") / "log.csv"
     taken.rename({"user_id": "wer", "item_id": "was", "datetime": "wann"}).write_csv(path)
     return path
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_reading_option_is_there(command):
-    options = {flag for each in get_command(app).commands[command].params for flag in each.opts}
-    assert options >= FLAGS
 
 
 def test_columns_are_read_by_their_names(cli, log):
@@ -45,11 +33,6 @@ def test_a_reproduction_reads_as_it_is_told_and_resumes_so(cli, log, tmp_path):
     assert "no time column among" in cli(*asked, "--overwrite", *COLUMNS[:4]).err
     assert "no time column among" in cli(*asked, "--resume", *COLUMNS[:4]).err
     assert "was begun with other settings" in cli(*asked, "--resume", *COLUMNS).err
-
-
-def test_settings_without_reading_are_recorded_as_before():
-    assert "reading" not in StudySettings((DataSource("ml-100k"),)).as_dict()
-    assert StudySettings((DataSource("ml-100k"),), reading={"user": "who"}).as_dict()["reading"]
 
 
 @pytest.mark.parametrize("datasets", ["sqlite:///shop.db", "log.csv"])

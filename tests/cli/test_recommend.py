@@ -30,10 +30,7 @@ def test_the_table_says_the_sizes_and_the_guarantee(run):
         (("--user", "7", "--significance", "0.2"), {"user": 7, "significance": 0.2}),
         (("--user", "7", "--k", "10"), {"user": 7, "k": 10}),
         (("--history", "1,2,3,4"), {"history": [1, 2, 3, 4]}),
-        (
-            [word for item in "1234" for word in ("--history", item)],
-            {"history": [1, 2, 3, 4]},
-        ),
+        (("--history", "1", "--history", "2,3"), {"history": [1, 2, 3]}),
         (
             ("--history", "4,3,2", "--times", "2020-03-03,2020-03-02,2020-03-01"),
             {"history": [2, 3, 4], "at": "2020-03-03"},
@@ -52,21 +49,13 @@ def test_json_is_what_python_answers(answer, shop, name, words, asked):
     assert found == json.loads(json.dumps(expected))
 
 
-def test_a_short_list_has_its_probability_of_a_hit(run):
+def test_short_lists_rankings_and_unseen_items(run, answer):
     shown = run("recommend", "model", "--user", "9", "--k", "10").out
     assert "10 of " in shown
     assert "that at least 1 of these 10 items new to the user is consumed" in shown
-
-
-def test_precedence_mining_answers_without_p_values(answer):
-    found = answer("recommend", "mining", "--user", "7", "--k", "3")
-    assert len(found["items"]) == 3
-    assert "p_value" not in found["items"][0]
-
-
-def test_unseen_items_of_a_history_are_named_on_stderr(run):
+    found = answer("recommend", "mining", "--user", "7", "--k", "3")["items"]
+    assert (len(found), "p_value" in found[0]) == (3, False)
     done = run("recommend", "icrs3", "--history", "1,2,900", "--confidence", "0.4")
-    assert done.code == 0
     assert "Nobody in the data took 900: ignored." in done.err
 
 
@@ -92,20 +81,16 @@ def test_explain_says_the_counts_in_words(run, answer, shop):
     assert why["score"] == pytest.approx(expected.score)
 
 
-def test_what_was_fitted_last_answers_and_every_answer_says_who(run, answer):
-    for name in ("icrs12", "icrs4"):
-        assert run("fit", "then.csv", "again", "--recommender", name, "--overwrite").code == 0
-    asked = ("recommend", "again", "--user", "7", "--confidence", "0.7")
-    assert "by icrs4" in run(*asked).out
-    assert answer(*asked)["recommender"] == "icrs4"
-    assert "Answered by icrs4." in run(*asked, "--format", "csv").err
-    item = str(answer(*asked)["items"][0]["item_id"])
-    why = ("explain", "again", "--user", "7", "--item", item)
-    assert ", by icrs4" in run(*why).out
-    assert answer(*why)["recommender"] == "icrs4"
-    written = run("recommend", "again", "--all", "--k", "1", "--output", "again.csv")
-    assert "recommendations by icrs4 to again.csv" in written.err
-    assert answer(*asked, "--recommender", "icrs12")["recommender"] == "icrs12"
+def test_every_answer_says_who_gave_it(run, answer):
+    asked = ("recommend", "all", "--user", "7", "--confidence", "0.7")
+    assert "by model" in run(*asked).out  # what was saved last
+    named = (*asked, "--recommender", "icrs3")
+    assert answer(*named)["recommender"] == "icrs3"
+    assert "Answered by icrs3." in run(*named, "--format", "csv").err
+    item = str(answer(*named)["items"][0]["item_id"])
+    why = ("explain", "all", "--user", "7", "--item", item, "--recommender", "icrs3")
+    assert ", by icrs3" in run(*why).out
+    assert answer(*why)["recommender"] == "icrs3"
 
 
 # Many users.
@@ -122,33 +107,24 @@ def test_all_users_are_streamed_to_a_file_that_equals_recommend_many(run, shop):
 
 
 def test_many_users_end_with_how_many_and_what_holds(run, shop):
+    (shop.at / "some.txt").write_text("7\n\n9\n")
+    run("recommend", "model", "--users", "some.txt", "--output", "some.parquet", "--k", "1")
+    assert pl.read_parquet(shop.at / "some.parquet")["user_id"].to_list() == [7, 9]
     done = run("recommend", "icrs3", "--all", "--confidence", "0.7", "--output", "sum.parquet")
-    frame = pl.read_parquet(shop.at / "sum.parquet")
-    rows = frame.group_by("user_id").len()
-    then = shop.then
-    own = {user: len(then.profile(user)) for user in rows["user_id"]}
-    whole = sum(n == then.n_items - own[user] for user, n in rows.iter_rows())
-    said = " ".join(done.err.split())
-    assert 0 < whole < len(rows)
-    assert f"{len(rows)} of {then.n_users} people have recommendations" in said
-    assert f"everything qualified for {whole}" in said
-    covered = frame.filter("covered")["user_id"].n_unique()
-    assert 0 < covered < len(rows)
-    assert f"The guarantee covers {covered} of these {len(rows)}; the column covered" in said
+    frame, said = pl.read_parquet(shop.at / "sum.parquet"), " ".join(done.err.split())
+    n, covered = (x["user_id"].n_unique() for x in (frame, frame.filter("covered")))
+    assert "recommendations by icrs3 to sum.parquet" in said
+    assert f"{n} of {shop.then.n_users} people have recommendations" in said
+    assert 0 < covered < n
+    assert f"The guarantee covers {covered} of these {n}; the column covered" in said
     about = pl.read_parquet_metadata(shop.at / "sum.parquet")
     assert about["surerec.recommender"] == "icrs3"
     assert f"Guarantee: {about['surerec.guarantee']}" in said
     few = run("recommend", "icrs3", "--all", "--confidence", "0.1", "--k", "2", "--output", "f.csv")
     n = pl.read_csv(shop.at / "f.csv")["user_id"].n_unique()
     said = " ".join(few.err.split())
-    assert f"{n} of {then.n_users} people have recommendations" in said
+    assert f"{n} of {shop.then.n_users} people have recommendations; nothing qualified" in said
     assert "No guarantee: the set was truncated to 2 items. The full set has:" in said
-
-
-def test_some_users(run, shop):
-    (shop.at / "some.txt").write_text("7\n\n9\n")
-    run("recommend", "model", "--users", "some.txt", "--output", "some.parquet", "--k", "1")
-    assert pl.read_parquet(shop.at / "some.parquet")["user_id"].to_list() == [7, 9]
 
 
 def test_histories_of_a_file(run, shop):
@@ -171,26 +147,6 @@ def test_histories_of_a_file(run, shop):
             assert picks.filter(user_id=who)["item_id"].to_list() == alone.items
 
 
-def test_files_of_users_without_a_guarantee_have_empty_probabilities(run, shop):
-    (shop.at / "short.csv").write_text("user,item\nx,1\nx,2\ny,3\n")
-    asked = ("recommend", "model", "--histories", "short.csv", "--k", "4", "--hits")
-    for name in ("short.parquet", "picks-short.csv"):
-        assert run(*asked, "--output", name).code == 0
-    picks = pl.read_parquet(shop.at / "short.parquet")
-    assert len(picks) == 8
-    assert not len(picks.filter(pl.col("probability") > 0.3))
-    assert "nan" not in (shop.at / "picks-short.csv").read_text().lower()
-
-
-def test_cells_that_look_like_formulas_are_not_altered(cli, shop, tmp_path):
-    titles = {one: f"={one}+1" for one in shop.then.items.ids}
-    data = sr.read_interactions(shop.at / "then.csv", titles=titles)
-    sr.InductiveConformal("CM12").fit(data).save(tmp_path / "model")
-    cli("recommend", tmp_path / "model", "--all", "--k", "3", "--output", tmp_path / "out.csv")
-    rows = pl.read_csv(tmp_path / "out.csv")
-    assert all(title == titles[one] for one, title in rows.select("item_id", "title").iter_rows())
-
-
 # Lists of items.
 
 
@@ -201,16 +157,13 @@ def test_unknown_ids_of_a_file_are_skipped_and_named(run, shop, unknown):
     (shop.at / "users.txt").write_text("".join(f"{user}\n" for user in shop.users[:3]) + new)
     n = len(shop.items)
     skip = [] if unknown < n else ["--unknown", "skip"]
-    said = f"more.txt: {unknown} of {n + unknown} items are unknown and were skipped: "
     precise = ("recommend", "precise", "--precision", "0.1", "--items", "more.txt")
     for asked in (
         ("allow", "precise", "more", "more.txt"),
-        (*precise, "--user", "9"),
         (*precise, "--users", "users.txt", "--output", "picks.csv"),
     ):
         done = run(*asked, *skip)
-        assert done.code == 0, done.err
-        assert said + "'new-0', 'new-1'" in done.err
+        assert f"more.txt: {unknown} of {n + unknown} items are unknown and were skip" in done.err
         refused = run(*asked)
         assert (refused.code, ".txt: 40 of " in refused.err) == ((2, True) if skip else (0, False))
     assert f"users.txt: {unknown} of {3 + unknown} users are unknown and were" in done.err
@@ -219,7 +172,6 @@ def test_unknown_ids_of_a_file_are_skipped_and_named(run, shop, unknown):
 
 def test_a_list_is_allowed_and_chosen_from(run, answer, shop):
     done = run("allow", "precise", "tonight", "ids.txt")
-    assert (done.code, done.out) == (0, "")
     said = f"Calibrated the list tonight for precision-cm12 ({len(shop.items)} items)"
     assert said in done.err
     precise = ("recommend", "precise", "--precision", "0.1", "--item-list", "tonight")
@@ -229,8 +181,6 @@ def test_a_list_is_allowed_and_chosen_from(run, answer, shop):
     found = answer("recommend", "model", "--user", "9", "--items", "ids.txt")
     assert {row["item_id"] for row in found["items"]} <= set(shop.items)
     assert found["guarantee"]["reason"].startswith("only the given items")
-    assert run(*precise, "--all", "--output", "all.parquet").code == 0
-    assert set(pl.read_parquet(shop.at / "all.parquet")["item_id"]) <= set(shop.items)
     assert "no such file" in run("allow", "precise", "tonight", "none.txt").err.lower()
 
 
@@ -265,8 +215,8 @@ def test_histories_are_members_with_their_times(run, answer, shop):
     expected = model.recommend(group=group, confidence=0.8, together="worst").items
     assert [row["item_id"] for row in answer(*asked, *times)["items"]] == expected
     for wrong, says in (
-        (times[:2], "There are 2 --history and 1 --times"),
-        (("--times", day, "--times", day), "has 1 values for a history of 5 items"),
+        (times[:2], "--history have 5, 3 items, and --times 5 values"),
+        (("--times", day, "--times", day), "--history have 5, 3 items, and --times 1, 1 values"),
     ):
         done = run(*asked, *wrong)
         assert done.code == 2
@@ -319,14 +269,10 @@ ONE, TO_FILE = ("recommend", "model", "--user", "7"), ("recommend", "model", "--
     ("words", "says"),
     [
         ((*ONE, "--confidence", "90"), "did you mean 0.9?"),
-        ((*ONE, "--confidence", "0.9", "--significance", "0.1"), "not both"),
         (("recommend", "model"), "--user"),
         (("recommend", "model", "--user", "nobody"), "There is no user 'nobody'"),
-        (("recommend", "model", "--history", "900"), "Nobody in the data took any item"),
         ((*ONE, "--recommender", "icrs9"), "it has population-cm12"),
-        (("recommend", "elsewhere", "--user", "7"), "elsewhere"),
         (("recommend", ".", "--user", "7"), "holds no surerec model"),
-        (("explain", "model", "--user", "7", "--item", "900"), "There is no item '900'"),
         ((*MANY, "--output", "picks.txt"), "must end in .parquet or .csv"),
         ((*MANY, "--output", "no/such/folder.csv"), "cannot be written"),
         (MANY, "add --output"),
@@ -334,15 +280,12 @@ ONE, TO_FILE = ("recommend", "model", "--user", "7"), ("recommend", "model", "--
         ((*MANY, "--output", "x.csv", "--table", "picks"), "are for databases"),
         ((*TO_FILE, "--users", "none.txt"), "none.txt"),
         ((*TO_FILE, "--all", "--user-column", "who"), "give that too"),
-        ((*TO_FILE, "--all", "--leave-out"), "about --histories"),
         ((*TO_FILE, "--all", "--at", "5"), "about --histories"),
         ((*TO_FILE, "--all", "--user", "7"), "has the users"),
         ((*TO_FILE, "--histories", "none.csv"), "no such file"),
         ((*TO_FILE, "--histories", "a", "--users", "b"), "do not go together"),
         (("recommend", "model", "--group-file", "groups.csv", "--user", "1"), "has the users"),
-        (("recommend", "model", "--history", "1,2", "--times", "5"), "times has 1 values and"),
         (("recommend", "model", "--history", "1,2", "--times", "5,soon"), "is 'soon'; it must be"),
-        (("recommend", "model", "--history", "1", "--at", "soon"), "at is 'soon'; it must be"),
         ((*ONE, "--at", "5"), "--at on the command line"),
         ((*ONE, "--together", "any"), "A group of one is a person"),
         (("calibrate-groups", "icrs3"), "not calibrated over users"),

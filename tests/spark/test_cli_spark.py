@@ -14,12 +14,8 @@ pytestmark = pytest.mark.spark
 @pytest.fixture
 def data(tmp_path):
     frame = sr.datasets.synthetic(80, 30, 1_200, ties=0.3, seed=4).to_frame()
-    path = tmp_path / "taken.parquet"
-    rows = pl.int_range(len(frame)).alias("row")
-    frame.with_columns(rows).sample(fraction=1, shuffle=True, seed=1).sort("row").write_parquet(
-        path
-    )
-    return path
+    frame.with_columns(row=pl.int_range(len(frame))).write_parquet(tmp_path / "taken.parquet")
+    return tmp_path / "taken.parquet"
 
 
 @pytest.mark.usefixtures("spark")
@@ -55,8 +51,6 @@ def test_order_without_a_sequence_is_refused(cli, data, tmp_path):
     [
         ("fit", "--master"),
         ("fit", "--sequence"),
-        ("fit", "--task-memory"),
-        ("fit", "--executor-memory"),
         ("reproduce", "--master"),
     ],
 )

@@ -3,17 +3,15 @@
 import os
 import signal
 
-import numpy as np
 import polars as pl
 import pytest
 
 import surerec as sr
 from surerec.errors import InputError
 from surerec.spark import Counting, count_precedence_spark, spark_session
-from surerec.spark import _rows as counting_rows
-from surerec.spark._counting import CountCells, write_both
+from surerec.spark._bundles import write_bundles
+from surerec.spark._counting import CountingGrid
 from surerec.spark._session import run_numbered
-from surerec.spark._staging import SealedArray, Staging
 from surerec.storage import read_card
 
 pytestmark = pytest.mark.spark
@@ -25,20 +23,21 @@ def rows(spark):
     return spark.createDataFrame(frame.rows(), frame.columns)
 
 
-def test_what_a_task_cannot_do_comes_as_its_sentence(spark):
-    def refuse(number):
-        raise InputError(f"Task {number} has no use for this.")
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (InputError("This task is not possible."), r"^This task is not possible\.$"),
+        (MemoryError(), r"executors ran out of memory .*--executor-memory"),
+        (OSError(28, "No space left on device"), "The shared path is full .*make room there"),
+        (PermissionError(13, "no", "/data"), "An executor may not write /data: give it the right"),
+    ],
+)
+def test_what_a_task_raises_comes_as_a_sentence(spark, error, sentence):
+    def fail(_):
+        raise error
 
-    with pytest.raises(InputError, match=r"^Task \d has no use for this\.$"):
-        run_numbered(spark, 1, refuse, "Refusing")
-
-
-def test_an_exhausted_memory_is_said_so(spark):
-    def take_all(_):
-        raise MemoryError
-
-    with pytest.raises(InputError, match=r"executors ran out of memory .*--executor-memory"):
-        run_numbered(spark, 1, take_all, "Taking all memory")
+    with pytest.raises(InputError, match=sentence):
+        run_numbered(spark, 1, fail, "Failing")
 
 
 def test_too_little_memory_for_one_row_is_refused_before_counting(spark, tmp_path):
@@ -56,78 +55,48 @@ def test_a_folder_of_something_else_is_refused_and_left_alone(spark, write, tmp_
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def test_a_worker_killed_in_mid_count_changes_nothing(spark, tmp_path, monkeypatch):
+@pytest.mark.parametrize("stage", ["reading", "counting"])
+def test_a_worker_killed_in_mid_work_changes_nothing(spark, tmp_path, monkeypatch, stage):
     marker = tmp_path / "killed"
+
+    def die_once():
+        if not marker.exists():
+            marker.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    # Defined here, so that they travel to the workers as they are.
+    def bundles_once(staging, batches):
+        yield from write_bundles(staging, list(batches))
+        die_once()  # when its bundles are written, and not told of
+
+    class DiesOnce(CountingGrid):
+        def count(self, *cell):
+            die_once()
+            return CountingGrid.count(self, *cell)
+
     counting = Counting(ties="strict", strategy="dense", blocks=(2, 2))
-
-    class DiesOnce(CountCells):  # defined here, so that it travels to the workers as it is
-        def __call__(self, batches):
-            if not marker.exists():
-                marker.touch()
-                os.kill(os.getpid(), signal.SIGKILL)
-            yield from CountCells.__call__(self, batches)
-
     data = rows(spark)
     count_precedence_spark(data, tmp_path / "quiet", counting=counting)
-    monkeypatch.setattr(counting_rows, "CountCells", DiesOnce)
+    if stage == "reading":
+        monkeypatch.setattr("surerec.spark._profiles.write_bundles", bundles_once)
+    else:
+        monkeypatch.setattr("surerec.spark._counting.CountingGrid", DiesOnce)
     count_precedence_spark(data, tmp_path / "model", counting=counting)
     assert marker.exists()
     assert read_card(tmp_path / "model")["files"] == read_card(tmp_path / "quiet")["files"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["killed", "model", "quiet"]
 
 
-def test_parts_written_twice_are_the_same_part(tmp_path):
-    staging = Staging(str(tmp_path))
-    staging.model.mkdir()
-    for _ in range(2):
-        staging.write("a", [b"\1\0\0\0"])
-        staging.write("b", [b"\2\0\0\0\3\0\0\0"])
-    name, record = staging.seal(SealedArray("support", "uint32", (3,), ("a", "b")))
-    again, same = staging.seal(SealedArray("support", "uint32", (3,), ("a", "b")))
-    assert (name, record) == (again, same)
-    assert [path.name for path in staging.model.iterdir()] == [name]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "model"]
-
-
-def test_narrow_and_wide_parts_are_sealed_as_one_wide_array(tmp_path):
-    staging = Staging(str(tmp_path))
-    staging.model.mkdir()
-    rows = np.arange(12, dtype=np.uint32).reshape(4, 3)
-    rows[3, 2] = 70_000
-    names = ("narrow", "wide")
-    for name, some in zip(names, (rows[:3], rows[3:]), strict=True):
-        write_both(staging, name, some)
-    kinds = tuple(staging.facts(f"{name}-counter")["counter"] for name in names)
-    assert kinds == ("uint16", "uint32")
-    arrays = [
-        SealedArray("followers", "uint32", rows.shape, names, kinds),
-        SealedArray("predecessors", "uint32", rows.T.shape,
-                    tuple(f"{name}-transposed" for name in names), kinds, across=True),
-    ]  # fmt: skip
-    for array, expected in zip(arrays, (rows, rows.T), strict=True):
-        name, _ = staging.seal(array)
-        found = np.load(staging.model / name)
-        assert found.dtype == np.uint32
-        np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.parametrize(
-    ("master", "sentence"),
-    [
-        ("localhost:7077", "'localhost:7077' is no Spark master"),
-        ("spark://127.0.0.1:9", "Nobody answers at the Spark master"),
-    ],
-)
 @pytest.mark.usefixtures("spark_here")
-def test_a_wrong_master(master, sentence):
-    with pytest.raises(InputError, match=sentence):
-        spark_session(master)
+def test_a_silent_master():
+    with pytest.raises(InputError, match="Nobody answers at the Spark master"):
+        spark_session("spark://127.0.0.1:9")
 
 
 @pytest.mark.usefixtures("spark_here")
 def test_a_missing_java(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(InputError, match="where there is no Java"):
+    with pytest.raises(InputError, match="none in JAVA_HOME, /"):
         spark_session()
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))

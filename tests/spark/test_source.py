@@ -7,15 +7,12 @@ import pytest
 
 import surerec as sr
 from surerec.errors import InputError
-from surerec.spark import read_frame
-from surerec.spark._source import read_source
+from surerec.spark import Counting, count_precedence_spark, read_frame
 
 pytestmark = pytest.mark.spark
 
 
-def read(source):
-    frame = source.rows.orderBy("sequence").select("user", "item", "time")
-    return [tuple(row) for row in frame.collect()]
+STRICT = Counting(ties="strict", strategy="on-demand")
 
 
 def in_memory(interactions):
@@ -24,47 +21,26 @@ def in_memory(interactions):
 
 
 CASES = {
-    "seconds": ([(1, 5, 881250949), (1, 6, 881250950)], ["user", "item", "time"]),
-    "milliseconds": (
-        [(1, 5, 1_700_000_000_000), (2, 6, 1_700_000_000_001)],
-        ["user", "item", "ts"],
-    ),
-    "text": ([("7", "012", "881250949"), ("12", "x ", "881250950.5")], ["userId", "asin", "time"]),
-    "whole numbers in text": ([("7", str(2**63 - 1), 5), ("-3", "0", 6)], ["user", "item", "time"]),
-    "numbers too long": ([("7", str(2**63), 5), ("+3", "-0", 6)], ["user", "item", "time"]),
-    "dates": (
-        [(1, "a", dt.date(2001, 2, 3)), (2, "b", dt.date(1969, 2, 3))],
-        ["user", "item", "date"],
-    ),
-    "instants": (
-        [(1, "a", dt.datetime(2001, 2, 3, 4, 5, 6, tzinfo=dt.UTC))],
-        ["user", "item", "date"],
-    ),
+    "seconds": [(1, 5, 881250949), (1, 6, 881250950)],
+    "milliseconds": [(1, 5, 1_700_000_000_000), (2, 6, 1_700_000_000_001)],
+    "text": [("7", "012", "881250949"), ("12", "x ", "881250950.5")],
+    "whole numbers in text": [("7", str(2**63 - 1), 5), ("-3", "0", 6)],
+    "numbers too long": [("7", str(2**63), 5), ("+3", "-0", 6)],
+    "dates": [(1, "a", dt.date(2001, 2, 3)), (2, "b", dt.date(1969, 2, 3))],
+    "instants": [(1, "a", dt.datetime(2001, 2, 3, 4, 5, 6, tzinfo=dt.UTC))],
 }
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_cells_are_read_as_in_memory(spark, case):
-    rows, names = CASES[case]
-    source = read_source(spark.createDataFrame(rows, names))
+def test_cells_are_read_as_in_memory(spark, tmp_path, case):
+    rows, names = CASES[case], ["userId", "asin", "date"]
+    given = spark.createDataFrame(rows, names)
+    found = count_precedence_spark(given, tmp_path / "m", counting=STRICT).interactions
     expected = sr.read_interactions(pl.DataFrame(rows, schema=names, orient="row"))
-    assert sorted(read(source)) == in_memory(expected)
+    assert in_memory(found) == in_memory(expected)
 
 
-def test_bad_rows_and_low_ratings_are_counted_and_left_out(spark):
-    rows = [(1, 5, 10, 4.0), (1, 6, -1, 4.0), (None, 7, 5, 4.0), (2, 5, 9, 1.0), (2, 6, 9, None)]
-    names = "user int, item int, time int, rating double"
-    frame = spark.createDataFrame(rows, names)
-    with pytest.raises(InputError, match=r"of 5 rows, 1 without a usable user; 1 .* time; 1 .*rat"):
-        read_source(frame)
-    source = read_source(frame, skip_bad=True, threshold=3.0)
-    assert read(source) == [(1, 5, 10_000_000)]
-    assert (source.rows_read.rows, source.rows_read.bad, source.rows_read.below_threshold) == (
-        5, 3, 1,
-    )  # fmt: skip
-
-
-def test_bad_rows_found_while_profiles_are_built(spark, tmp_path):
+def test_bad_rows_and_low_ratings_are_counted_and_left_out(spark, tmp_path):
     noon = dt.datetime(2001, 2, 3, 12, tzinfo=dt.UTC)
     rows = [
         (1, 5, noon, 4.0, 0), (1, 6, None, 4.0, 1), (None, 7, noon, 4.0, 2), (2, 5, noon, 1.0, 3),
@@ -74,21 +50,17 @@ def test_bad_rows_found_while_profiles_are_built(spark, tmp_path):
     frame = spark.createDataFrame(rows, names)
     expected = r"^the Spark DataFrame: of 6 rows, 1 without a usable user; 1 .* time; 1 .*rating;"
     with pytest.raises(InputError, match=expected):
-        sr.spark.count_precedence_spark(frame, tmp_path / "model", sequence="row")
+        count_precedence_spark(frame, tmp_path / "model", sequence="row")
     assert not list(tmp_path.iterdir())
     options = {"sequence": "row", "skip_bad": True, "threshold": 3.0}
-    counted = sr.spark.count_precedence_spark(frame, tmp_path / "model", **options)
-    read = counted.interactions.rows_read
+    found = count_precedence_spark(frame, tmp_path / "model", **options).interactions
+    read = found.rows_read
     assert (read.rows, read.bad, read.below_threshold) == (6, 3, 1)
-    assert in_memory(counted.interactions) == [
-        (1, 5, int(noon.timestamp()) * 10**6), (2, 7, int(noon.timestamp()) * 10**6),
-    ]  # fmt: skip
-    for some, sentence in (
-        (frame.selectExpr("*", "cast(null as int) as x"), "6 rows have no seq"),
-        (frame.where("false").withColumnRenamed("row", "x"), "no row is left"),
-    ):
-        with pytest.raises(InputError, match=sentence):
-            sr.spark.count_precedence_spark(some, tmp_path / "other", sequence="x")
+    at = int(noon.timestamp()) * 10**6
+    assert in_memory(found) == [(1, 5, at), (2, 7, at)]
+    none = frame.selectExpr("*", "cast(null as int) as x")
+    with pytest.raises(InputError, match="6 rows have no seq"):
+        count_precedence_spark(none, tmp_path / "other", sequence="x")
 
 
 @pytest.mark.parametrize(
@@ -102,18 +74,24 @@ def test_bad_rows_found_while_profiles_are_built(spark, tmp_path):
         ([(1, 2, 3, 0)], "user int, item int, time int, rating int", {}, "no row is left"),
     ],
 )
-def test_what_cannot_be_used_is_refused_in_a_sentence(spark, rows, names, options, sentence):
+def test_what_cannot_be_used_is_refused_in_a_sentence(
+    spark, tmp_path, rows, names, options, sentence
+):
+    given = spark.createDataFrame(rows, names)
     with pytest.raises(InputError, match=sentence):
-        read_source(spark.createDataFrame(rows, names), **options)
+        count_precedence_spark(given, tmp_path / "m", counting=STRICT, **options)
 
 
-def test_text_files_with_and_without_a_header(spark, write):
+def test_text_files_with_and_without_a_header(spark, write, tmp_path):
     headed = write("my ratings.csv", "userId,movieId,rating,timestamp\n1,5,4,10\n2,5,4,11\n")
     bare = write("ratings.dat", "1::5::4::10\n2::5::4::11\n")
     names = ["user", "item", "rating", "time"]
     expected = [(1, 5, 10_000_000), (2, 5, 11_000_000)]
-    assert read(read_source(read_frame(spark, str(headed)))) == expected
-    assert read(read_source(read_frame(spark, str(bare), names))) == expected
+    for number, frame in enumerate(
+        (read_frame(spark, str(headed)), read_frame(spark, str(bare), names))
+    ):
+        found = count_precedence_spark(frame, tmp_path / str(number), counting=STRICT)
+        assert in_memory(found.interactions) == expected
     with pytest.raises(InputError, match="2 columns are named, and there are 4"):
         read_frame(spark, str(bare), names[:2])
     with pytest.raises(InputError, match="no such file"):

@@ -1,6 +1,5 @@
 """Saves again and again, killed one step later each time; run as a program by test_kill.py."""
 
-import io
 import itertools
 import os
 import shutil
@@ -11,66 +10,26 @@ from pathlib import Path
 from surerec.storage import save_model
 from tests.storage.stored_models import LEARNED, MAIN, new_statistics
 
-
-class Steps:
-    """Counts what changes the disk, and dies at one of the steps."""
-
-    def __init__(self, last):
-        self.left = last
-
-    def come_to_an_end(self):
-        self.left -= 1
-        return self.left < 0
-
-    @staticmethod
-    def die():
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    def before(self, function):
-        def counted(*arguments, **options):
-            if self.come_to_an_end():
-                self.die()
-            return function(*arguments, **options)
-
-        return counted
-
-    def install(self):
-        for name in ("fsync", "replace", "rename", "unlink", "remove", "mkdir", "rmdir"):
-            setattr(os, name, self.before(getattr(os, name)))
-        really_open = io.open
-
-        def counted_open(file, mode="r", *arguments, **options):
-            if mode[0] not in "wxa":
-                return really_open(file, mode, *arguments, **options)
-            if self.come_to_an_end():
-                self.die()
-            return TornFile(really_open(file, mode, *arguments, **options), self)
-
-        io.open = counted_open
+CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir"}
 
 
-class TornFile:
-    """A file whose writer dies in the middle of a write."""
+def die_after(left):
+    """Kill this process at a step: at what opens, syncs, renames or removes a file or folder."""
+    steps = iter(range(left))
 
-    def __init__(self, file, steps):
-        self._file = file
-        self._steps = steps
+    def step(event, arguments):
+        writes = event == "open" and (arguments[2] or 0) & (os.O_WRONLY | os.O_RDWR)
+        if (writes or event in CHANGES) and next(steps, None) is None:
+            os.kill(os.getpid(), signal.SIGKILL)
 
-    def __enter__(self):
-        return self
+    really_sync = os.fsync
 
-    def __exit__(self, *error):
-        self._file.close()
+    def sync(descriptor):
+        step("os.rename", ())
+        really_sync(descriptor)
 
-    def __getattr__(self, name):
-        return getattr(self._file, name)
-
-    def write(self, data):
-        if self._steps.come_to_an_end():
-            self._file.write(data[: len(data) // 2])
-            self._file.flush()
-            self._steps.die()
-        return self._file.write(data)
+    os.fsync = sync
+    sys.addaudithook(step)
 
 
 def main(work, old):
@@ -83,7 +42,7 @@ def main(work, old):
             shutil.copytree(old, folder)
         child = os.fork()
         if not child:
-            Steps(step).install()
+            die_after(step)
             save_model(folder, statistics, {"main": MAIN, "learned": LEARNED}, overwrite=True)
             os._exit(0)
         _, status = os.waitpid(child, 0)

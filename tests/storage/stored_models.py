@@ -1,31 +1,28 @@
-"""Small models to store, and what makes two of them the same."""
+"""Small models to store, what makes two of them the same, and how they are forged."""
 
+import json
 import mmap
 from functools import cache
 
 import numpy as np
 
 import surerec as sr
+from fuzz.forging import seal
 from surerec.measures import State
 from surerec.storage import RecommenderSpec, load_model
 
 MAIN = RecommenderSpec("inductive", {"measure": "CM12", "alpha": 0.1, "limits": [1, None]})
 OTHER = RecommenderSpec("mining", {"top": 3})
+_USED = np.array([[True], [False]])
 LEARNED = RecommenderSpec(
     "learned",
     {"rounds": 2},
-    State(
-        {"thresholds": np.array([0.25, np.nan]), "used": np.array([[True], [False]])},
-        {"trees": "tree\r\nü\n"},
-    ),
+    State({"thresholds": np.array([0.25, np.nan]), "used": _USED}, {"trees": "tree\r\nü\n"}),
 )
 LEARNED_EARLIER = RecommenderSpec(
     "learned",
     {"rounds": 1},
-    State(
-        {"thresholds": np.array([0.5, 1.5, 2.5]), "used": LEARNED.state.arrays["used"]},
-        {"trees": "stump\n"},
-    ),
+    State({"thresholds": np.array([0.5, 1.5, 2.5]), "used": _USED}, {"trees": "stump\n"}),
 )
 
 
@@ -52,48 +49,36 @@ def new_statistics():
 
 def assert_same(loaded, saved):
     """Ask both everything that statistics can be asked."""
-    assert (loaded.n_users, loaded.n_items, loaded.ties) == (
-        saved.n_users,
-        saved.n_items,
-        saved.ties,
-    )
-    np.testing.assert_array_equal(loaded.support, saved.support)
+    for name in ("n_users", "n_items", "ties"):
+        assert getattr(loaded, name) == getattr(saved, name)
     assert_same_rows(loaded, saved)
     assert_same_interactions(loaded.interactions, saved.interactions)
     for user in range(saved.interactions.n_users):
-        left, expected = loaded.without_user(user), saved.without_user(user)
-        np.testing.assert_array_equal(left.support, expected.support)
-        assert_same_rows(left, expected)
+        assert_same_rows(loaded.without_user(user), saved.without_user(user))
 
 
 def assert_same_rows(loaded, saved):
+    np.testing.assert_array_equal(loaded.support, saved.support)
     for item in range(saved.n_items):
         np.testing.assert_array_equal(loaded.followers(item), saved.followers(item))
         np.testing.assert_array_equal(loaded.predecessors(item), saved.predecessors(item))
 
 
 def assert_same_interactions(loaded, saved):
-    assert (loaded.name, loaded.origin, loaded.rows_read) == (
-        saved.name,
-        saved.origin,
-        saved.rows_read,
-    )
+    for name in ("name", "origin", "rows_read"):
+        assert getattr(loaded, name) == getattr(saved, name)
     for mine, theirs in ((loaded.users, saved.users), (loaded.items, saved.items)):
-        assert mine.ids.dtype == theirs.ids.dtype
+        assert (mine.ids.dtype, mine.noun) == (theirs.ids.dtype, theirs.noun)
         assert mine.ids.to_list() == theirs.ids.to_list()
-        assert mine.noun == theirs.noun
         assert [mine.code(i) for i in theirs.ids] == list(range(len(theirs)))
     for name in ("offsets", "items_taken", "times"):
         mine, theirs = getattr(loaded, name), getattr(saved, name)
         assert mine.dtype == theirs.dtype
         np.testing.assert_array_equal(mine, theirs)
-    assert (loaded.titles is None) == (saved.titles is None)
-    assert (loaded.genres is None) == (saved.genres is None)
-    assert saved.genres is None or loaded.genres.to_list() == saved.genres.to_list()
-    for item in range(saved.n_items):
-        assert loaded.title(item) == saved.title(item)
-    for user in saved.users.ids:
-        assert loaded.profile(user).equals(saved.profile(user))
+    for name in ("titles", "genres"):
+        mine, theirs = getattr(loaded, name), getattr(saved, name)
+        assert (mine is None) == (theirs is None)
+        assert theirs is None or mine.to_list() == theirs.to_list()
 
 
 def holds(folder, statistics):
@@ -134,6 +119,15 @@ def flip(path, position, bits):
     content = bytearray(path.read_bytes())
     content[position] ^= bits
     path.write_bytes(content)
+
+
+def forge(folder, change):
+    """Change a manifest as somebody would who knows how it is sealed."""
+    card = json.loads((folder / "manifest.json").read_text())
+    del card["sha256"]
+    found = change(card)
+    seal(folder, card)
+    return found
 
 
 def assert_tidy(folder):

@@ -1,23 +1,21 @@
 """Damaged folders, and manifests and files that a stranger wrote: one sentence, no crash."""
 
 import hashlib
-import json
-import os
 import random
 import shutil
 import struct
 from contextlib import suppress
 
-import numpy as np
 import pytest
 
-from fuzz.forging import replace_file, seal
+from fuzz.forging import replace_file
 from surerec.errors import InputError
 from surerec.storage import load_model, read_card, save_model
 from tests.storage.stored_models import (
     LEARNED,
     MAIN,
     flip,
+    forge,
     holds,
     new_statistics,
     old_statistics,
@@ -26,6 +24,7 @@ from tests.storage.stored_models import (
 
 GONE = object()
 RECORD = {"bytes": 1, "sha256": "0" * 64}
+NO_TEXT = b"tree \xff"
 NOWHERE = "array-0000000000000000.npy"
 
 
@@ -40,15 +39,6 @@ def model(request, tmp_path):
 def dense(tmp_path):
     save_model(tmp_path / "model", old_statistics(), {"main": MAIN, "learned": LEARNED})
     return tmp_path / "model"
-
-
-def reseal(folder, change):
-    """Change a manifest as somebody would who knows how it is sealed."""
-    card = json.loads((folder / "manifest.json").read_text())
-    del card["sha256"]
-    found = change(card)
-    seal(folder, card)
-    return found
 
 
 def setting(value, *keys):
@@ -71,7 +61,7 @@ def test_every_flipped_byte_of_the_manifest_is_noticed(dense):
     chance = random.Random(1)
     for position in range(len(whole)):
         flip(path, position, chance.choice([chance.randrange(1, 256), 0x20]))
-        with pytest.raises(InputError, match=r"damaged|newer|no surerec model"):
+        with pytest.raises(InputError, match=r"damaged|newer|earlier|no surerec model"):
             read_card(dense)
         path.write_bytes(whole)
     assert load_model(dense)
@@ -112,37 +102,31 @@ def test_in_a_hurry_texts_are_compared_but_arrays_are_not(dense):
     array, text = next(dense.glob("array-*")), next(dense.glob("text-*"))
     flip(array, -1, 1)
     assert load_model(dense, verify=False)
-    whole = text.read_bytes()
-    text.write_bytes(b"x" * len(whole))
+    text.write_bytes(b"x" * text.stat().st_size)
     with pytest.raises(InputError, match=rf"damaged: {text.name} is not as it was saved"):
         load_model(dense, verify=False)
-    os.truncate(text, 2)
-    with pytest.raises(InputError, match=rf"damaged: {text.name} was truncated to 2 of"):
-        load_model(dense, verify=False)
 
 
-@pytest.mark.parametrize("sealed", [True, False])
-def test_a_newer_format_asks_for_an_upgrade(dense, sealed):
+@pytest.mark.parametrize(
+    ("version", "word"), [(7, "a newer"), (1, "an earlier"), (5, "an earlier")]
+)
+def test_another_format_is_refused_with_what_to_do(dense, version, word):
     path = dense / "manifest.json"
-    if sealed:
-        reseal(dense, lambda card: card.update(format_version=7, shape="new"))
-    else:
-        path.write_text('{"format": "surerec-model", "format_version": 7}')
-    before = path.read_bytes()
-    newer = r"model was written by a newer surerec \(format 7, and this one reads 6\); upgrade"
-    for question in (load_model, read_card):
-        with pytest.raises(InputError, match=newer):
-            question(dense)
-    with pytest.raises(InputError, match=newer):
-        save_model(dense, old_statistics(), {}, overwrite=True)
-    assert path.read_bytes() == before
-
-
-@pytest.mark.parametrize("version", [1, 5])
-def test_an_older_folder_gets_one_sentence(dense, version):
-    reseal(dense, lambda card: card.update(format_version=version))
-    with pytest.raises(InputError, match=rf"earlier surerec \(format {version}\): refit it"):
-        load_model(dense)
+    for change in (
+        lambda: forge(dense, lambda card: card.update(format_version=version, shape="new")),
+        lambda: path.write_text(f'{{"format": "surerec-model", "format_version": {version}}}'),
+    ):
+        change()
+        before = path.read_bytes()
+        says = (
+            rf"by {word} surerec \(format {version}, and this one reads 6\); upgrade .*, or refit"
+        )
+        for question in (load_model, read_card):
+            with pytest.raises(InputError, match=says):
+                question(dense)
+        with pytest.raises(InputError, match=says):
+            save_model(dense, old_statistics(), {}, overwrite=True)
+        assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -174,29 +158,19 @@ CHANGES = [
     setting("1", "format_version"),
     setting(True, "counts", "items"),
     setting(2**62, "counts", "items"),
-    setting(-1, "counts", "users"),
     setting("sparse", "settings", "rows"),
     setting("never", "settings", "ties"),
     setting(None, "data"),
     setting({"../x": {"kind": "k", "params": {}, "arrays": {}, "texts": {}}}, "recommenders"),
-    setting({"x": {"kind": "k"}}, "recommenders"),
     setting({}, "files"),
-    setting(RECORD, "files", "x"),
     setting(RECORD, "files", "../../etc/passwd"),
     setting(RECORD, "files", "text-/etc/passwd"),
-    setting(RECORD, "files", "text-0000000000000000.npy"),
     setting(RECORD, "files", NOWHERE),
     setting("../../../etc/passwd", *LEARNED_AT, "arrays", "thresholds"),
     setting("text-/../../../../etc/passwd", *LEARNED_AT, "texts", "trees"),
-    setting("manifest.json", *LEARNED_AT, "texts", "trees"),
-    setting(None, *LEARNED_AT, "texts", "trees"),
-    setting(["text-0000000000000000.txt"], *LEARNED_AT, "texts", "trees"),
     setting(NOWHERE, *LEARNED_AT, "arrays", "thresholds"),
     setting(GONE, *LEARNED_AT, "arrays", "used"),
     setting(GONE, *LEARNED_AT, "texts"),
-    setting([], *LEARNED_AT, "arrays"),
-    setting({}, *LEARNED_AT, "more"),
-    setting(GONE, "recommenders", "main", "arrays"),
     lambda card: setting(GONE, "files", learned(card)["texts"]["trees"])(card),
     lambda card: card["files"][learned(card)["texts"]["trees"]].update(bytes=2**31),
     lambda card: learned(card)["arrays"].update({"../x": learned(card)["arrays"]["used"]}),
@@ -214,7 +188,7 @@ def learned(card):
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("verify", [True, False])
 def test_a_sealed_manifest_that_makes_no_sense(dense, change, verify):
-    reseal(dense, change)
+    forge(dense, change)
     with pytest.raises(InputError, match="is damaged"):
         load_model(dense, verify=verify)
 
@@ -246,53 +220,30 @@ def described(kind, shape="(2,)", order="False"):
         described("'<f8'", "(2, 3)", "True"),
         described("'<f8'", "(-1,)"),
         described("'<f8'", "(9,)"),
-        described("'<f8'", "(True,)"),
         described("'<f8'", "(9223372036854775807, 2)"),
         described("'<f8'", "(0, 99999999999999999999)"),
         described("'<f8'", "(" + "-" * 3000 + "1,)"),
         described("'>f8'"),
-        described("'<f2'"),
-        described("'<c16'"),
         described("'|O'"),
-        described("'<U2'"),
-        described("'<M8[s]'"),
-        described("'f8,,f'"),
         described("[('a', '<f8')]"),
-        described("{}"),
         with_header("(" * 9000),
-        with_header("-" * 9000 + "1"),
-        with_header("1+" * 4000 + "1"),
         with_header("\0"),
         b"cos\nsystem\n(S'true'\ntR.",
+        NO_TEXT,
     ],
 )
 @pytest.mark.parametrize("verify", [True, False])
-def test_arrays_that_no_recommender_has_saved(dense, content, verify):
-    refuses_state(dense, "arrays", "thresholds", content, verify=verify)
-
-
-def refuses_state(folder, kind, key, content, *, verify=True):
-    """Put another file behind a state, with a right checksum, as a hostile hand could."""
+def test_states_that_no_recommender_has_saved(dense, content, verify):
+    kind, key = ("texts", "trees") if content == NO_TEXT else ("arrays", "thresholds")
 
     def change(card):
-        replace_file(folder, card, learned(card)[kind][key], content)
+        """Put another file behind a state, with a right checksum, as a hostile hand could."""
+        replace_file(dense, card, learned(card)[kind][key], content)
         return learned(card)[kind][key]
 
-    name = reseal(folder, change)
+    name = forge(dense, change)
     with pytest.raises(InputError, match=f"damaged: {name} is not as it was saved"):
-        load_model(folder, verify=verify)
-
-
-def test_bytes_that_are_no_text(dense):
-    refuses_state(dense, "texts", "trees", b"tree \xff")
-
-
-def test_pickled_objects_are_never_loaded(dense):
-    path = next(dense.glob("times-*"))
-    np.save(path, np.array([print] * 4, dtype=object), allow_pickle=True)
-    reseal(dense, lambda card: card["files"][path.name].update(bytes=path.stat().st_size))
-    with pytest.raises(InputError, match="is damaged: times"):
-        load_model(dense, verify=False)
+        load_model(dense, verify=verify)
 
 
 def test_a_model_replaced_while_it_is_opened_is_opened_anew(dense, monkeypatch):

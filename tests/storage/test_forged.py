@@ -1,15 +1,15 @@
 """Damaged arrays that nobody verified, and folders whose forger made every checksum right."""
 
-import json
 import shutil
 
 import numpy as np
 import pytest
 
 import surerec as sr
-from fuzz.forging import npy_bytes, replace_file, seal
+from fuzz.forging import npy_bytes, replace_file
 from surerec.errors import InputError
 from surerec.recommenders import save_all
+from tests.storage.stored_models import forge
 
 
 @pytest.fixture(scope="module")
@@ -37,14 +37,6 @@ def folder(whole, tmp_path):
     return tmp_path / "model"
 
 
-def forge(folder, change):
-    """Change the manifest, or files by it, and make all checksums right."""
-    card = json.loads((folder / "manifest.json").read_text())
-    del card["sha256"]
-    change(card)
-    seal(folder, card)
-
-
 def forge_array(folder, role, change):
     def replaced(card):
         name = next(name for name in card["files"] if name.startswith(f"{role}-"))
@@ -69,33 +61,18 @@ def refuses(folder, name=None, match="damaged"):
         assert "\n" not in str(refusal.value)
 
 
-@pytest.mark.parametrize("role", ["items_taken", "offsets", "following_stops", "preceding_offsets"])
-@pytest.mark.parametrize("bit", [3, 6])
-def test_a_flipped_bit_that_leads_a_kernel_outside_is_seen_in_a_hurry(folder, role, bit):
-    path = next(folder.glob(f"{role}-*"))
-    content = bytearray(path.read_bytes())
-    array = np.load(path)
-    place = len(content) - array.nbytes + 5 * array.itemsize + array.itemsize - 1
-    content[place] ^= 1 << bit
-    path.write_bytes(content)
-    with pytest.raises(InputError, match="damaged: its files do not fit together"):
-        sr.load(folder, verify=False)
-
-
 @pytest.mark.parametrize(
     ("role", "change"),
     [
         ("items_taken", with_value(slice(0, 2), 1)),  # twice in one profile
         ("items_taken", with_value(7, 40)),
         ("offsets", with_value(3, 10**6)),
-        ("offsets", with_value(0, 1)),
         ("offsets", with_value(3, -(2**63))),
         ("following_starts", with_value(9, 2**32 - 1)),
         ("following_starts", with_value(slice(None), 0)),  # spans over everybody's profiles
         ("followers_held_slots", with_value(0, 2**40)),
         ("followers_held_offsets", with_value(-1, 2**40)),
         ("support", with_value(0, 2**32 - 1)),
-        ("support", lambda array: array[:-1]),
         ("times", lambda array: array.astype(">i8")),
         ("predecessors_held_dense", lambda array: array.astype(np.float64)),
     ],
@@ -112,7 +89,6 @@ def test_forged_arrays_are_refused(folder, role, change):
         ("dense", "predecessors", lambda array: array.astype(np.int64)),
         ("on-demand", "following_stops", with_value(slice(None), 10**6)),
         ("on-demand", "preceding_offsets", with_value(1, -1)),
-        ("on-demand", "following_starts", lambda array: array[:-1]),
     ],
 )
 def test_forged_rows_of_other_kinds_are_refused(films, tmp_path, strategy, role, change):
@@ -134,23 +110,12 @@ def test_forged_items_of_held_rows_answer(folder, value):
         ("population", "groups", 10**9),
         ("population", "groups", True),
         ("population", "window", 1e300),
-        ("population", "window", 10**400),
-        ("population", "n_calibration", 10**30),
-        ("population", "min_known", 10**30),
         ("population", "horizon", 10**30),
-        ("population", "horizon", "5"),
-        ("population", "seed", 10**4000),
-        ("population", "promise", {}),
         ("population", "other", 1),
         ("icrs", "seed", 2**64),
-        ("icrs", "top", 10**30),
         ("icrs", "top", None),
         ("icrs", "train_share", 1e300),
-        ("icrs", "smoothed", "no"),
-        ("icrs", "measure", []),
-        ("icrs", "measure", 10**30),
         ("icrs", "measure", {"own": "x"}),
-        ("mining", "top", 10**30),
         ("mining", "top", 0.5),
         ("crs", "aggregate", ["max"]),
     ],
@@ -164,7 +129,6 @@ def test_settings_of_absurd_sizes_and_types_are_refused(folder, name, setting, v
     ("part", "change"),
     [
         ("users", with_value(0, 80)),
-        ("users", with_value(0, -2)),
         ("users", lambda array: array.astype(np.int32)),
         ("n_known", with_value(0, -1)),
         ("owners", with_value(0, 10**9)),
@@ -172,7 +136,6 @@ def test_settings_of_absurd_sizes_and_types_are_refused(folder, name, setting, v
         ("values", with_value(0, np.inf)),
         ("masses", lambda array: array[:, :5]),
         ("period", lambda array: array[::-1].copy()),
-        ("period", lambda array: array[:1]),
     ],
 )
 def test_forged_calibrations_are_refused(folder, part, change):
@@ -182,14 +145,6 @@ def test_forged_calibrations_are_refused(folder, part, change):
 
     forge(folder, replaced)
     refuses(folder, "population", match="do not fit it")
-
-
-@pytest.mark.parametrize(
-    ("field", "value"), [("users", 10**30), ("users", -1), ("items", True), ("rows", -5)]
-)
-def test_forged_sizes_are_refused(folder, field, value):
-    forge(folder, lambda card: card["counts"].update({field: value}))
-    refuses(folder)
 
 
 def test_a_window_beyond_the_calendar_never_ends(folder):

@@ -27,7 +27,7 @@ _READING: Final = {
 _WRAPPING: Final = {
     "fallback": Option(str, "Complete lists by popularity, or by one of `surerec measures`."),
     "promise": Option(Literal["miss-rate", "hit"], "What is guaranteed.", "miss-rate"),
-    "horizon": Option(float, "Of the futures so many items (5); all of them if not given."),
+    "horizon": Option(int, "Of the futures so many items (5); all of them if not given."),
     "groups": Option(int, "Separate thresholds by the number of known items.", 1),
     "min_known": Option(int, "Users with fewer known items are guaranteed nothing.", 5),
 }
@@ -72,12 +72,6 @@ def calibrate(
     [bold]Example:[/bold] surerec calibrate ranked --scores top100.parquet --past before.csv
     --futures later.csv --fallback popularity
     """
-    if "horizon" in wrapping:
-        wrapping["horizon"] = horizon = opt.as_horizon(wrapping["horizon"])
-        if isinstance(horizon, float):
-            raise InputError(
-                f"--horizon is {horizon:g}; futures are cut already: give a whole number."
-            )
     columns = {name: reading[name] for name in ("user", "item") if name in reading}
     lists = read_lists(scores, score=score, **columns)
     known = opt.read(str(past), **reading)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from surerec.cli import _options as opt
 from surerec.cli import _show
-from surerec.cli._output import next_steps, plain, stdout, table, write_json
+from surerec.cli._output import next_steps, plain, stdout, table
 from surerec.datasets import CATALOGUE, fetch, load_dataset
 from surerec.measures import MEASURES, TRAINED
 from surerec.precedence import count_precedence, strongest_pairs
@@ -55,16 +55,12 @@ def fetch_dataset(
     dataset, found, console = CATALOGUE[name], load_dataset(name), stdout()
     console.print(f"[bold]{plain(dataset.title)}[/bold] from {plain(source.source)}")
     console.print(f"  in {plain(str(source.folder))}", soft_wrap=True)
-    counts = (found.n_users, found.n_items, found.n_rows)
-    rows = [("read", *(f"{n:,}" for n in counts))]
-    if source.expected:
-        rows.append(("catalogued for this source", *_numbers(source.expected)))
-    if dataset.paper:
-        rows.append(("the paper's Table 1", *_numbers(dataset.paper)))
-    console.print(table(("", "Users", "Items", "Ratings"), rows, slice(1, None)))
-    expected = source.expected
+    _show.interactions(console, found)
+    expected, counts = source.expected, (found.n_users, found.n_items, found.n_rows)
     if expected and counts != (expected.users, expected.items, expected.rows):
-        console.print("[yellow]The counts differ from the catalogue's: another edition?[/yellow]")
+        console.print(
+            f"[yellow]The catalogue has {' / '.join(_numbers(expected))}: another edition?[/yellow]"
+        )
     if dataset.note:
         console.print(plain(dataset.note), style="dim")
 
@@ -102,19 +98,8 @@ def describe(
     next_steps({command: "makes a model of it in FOLDER"})
 
 
-def measures(
-    *,
-    format: Annotated[  # noqa: A002
-        Literal["table", "json"], typer.Option(help="A table for people, json for programs.")
-    ] = "table",
-) -> None:
+def measures() -> None:
     """List the paper's 17 (non)conformity measures with their formulas, and those trained."""
-    if format == "json":
-        fields = ("name", "readable", "formula")
-        rows = [{name: getattr(m, name) for name in fields} for m in MEASURES.values()]
-        trained = [{"name": name, "about": about} for name, about in TRAINED.items()]
-        write_json({"measures": rows, "trained": trained})
-        return
     headings = ("Name", "Readable", "How well item h fits the training items T")
     shown = [(f"[bold]{m.name}[/bold]", m.readable, plain(m.formula)) for m in MEASURES.values()]
     stdout().print(table(headings, shown))

@@ -1,10 +1,9 @@
-"""The demonstration that `make demo` runs: real data, real users, real times."""
+"""The demonstration that `make demo` runs: real data, real users."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
 
@@ -12,7 +11,7 @@ import numpy as np
 import typer
 
 from surerec.cli import _show
-from surerec.cli._output import plain, stdout, table
+from surerec.cli._output import plain, stdout
 from surerec.cli._serve import require_serving, serve_model
 from surerec.datasets import load_dataset, synthetic
 from surerec.errors import FetchError
@@ -62,21 +61,9 @@ def _run_demo(console: Console) -> None:
 
     interactions = _data(console)
     _show.interactions(console, interactions)
-    count_precedence(interactions)  # before it is timed: the first run on a machine compiles
-    begin = perf_counter()
     statistics = count_precedence(interactions)
-    milliseconds = 1000 * (perf_counter() - begin)
     _show.pairs(console, interactions, strongest_pairs(statistics, 4))
-    lengths = np.diff(interactions.offsets)
-    n_pairs = int((lengths * (lengths - 1) // 2).sum())
-    console.print(
-        f"\nCounted {n_pairs:,} ordered pairs, in both directions, in {milliseconds:.0f} ms."
-    )
     model = PopulationConformal("CM12").fit(statistics)
-    console.print(
-        f"\nCalibrated on the futures of {len(model.calibration_):,} users: a set at 90% "
-        f"{model.headline(0.9)}, on average over them."
-    )
     for user in _users(interactions):
         _show_user(console, model, interactions, user)
     console.rule("[bold]Does it hold?[/bold]", align="left")
@@ -86,10 +73,9 @@ def _run_demo(console: Console) -> None:
         "it assumes that what comes next is like what calibrated it, and taste drifts.",
         style="dim",
     )
-    extra = _show.install("uvicorn", "serve")
-    needs = extra and f" (it needs {plain(extra)})"
     console.print(
-        f"\nMove the confidence yourself: `surerec demo --serve` opens this model as a page{needs}."
+        "\nMove the confidence yourself: `surerec demo --serve` opens this model as a page; it "
+        f"needs the extra {plain('surerec[serve]')}."
     )
 
 
@@ -141,10 +127,6 @@ def _show_user(
         for at, picks in sets.items()
     )
     console.print(f"set sizes, of {sets[0.9].n_candidates:,}: {sizes}")
-    rows = []
-    for row in sets[0.5].to_frame().head(4).iter_rows(named=True):
-        why = model.explain(user, item=row["item_id"]).to_frame().row(0, named=True)
-        reason = f"{why['later']:,} of {why['support']:,} who took {why['title']} took it later"
-        title = row.get("title") or str(row["item_id"])
-        rows.append((plain(title), f"{row['probability']:.0%}", plain(reason)))
-    console.print(table(("Best at 50%", "Probability", "Because"), rows))
+    _show.recommendations(console, sets[0.5], 4)
+    if len(sets[0.5]):
+        _show.explanation(console, model.explain(user, item=sets[0.5].items[0]), 2)

@@ -153,7 +153,7 @@ def replay(
     *,
     reading: Any,
     begin: Annotated[
-        str, typer.Option("--from", help="The day on which the stream begins, as 2013-07-01.")
+        datetime, typer.Option("--from", help="When the stream begins, in UTC, as 2013-07-01.")
     ],
     output: Annotated[Path, typer.Option(help="A folder for the picture and the tables.")],
     measure: Annotated[str, typer.Option(help="Which of `surerec measures`.")] = "CM12",
@@ -168,11 +168,7 @@ def replay(
     require_plots()
     live.check_replay_target(output)
     as_recipe(measure)
-    try:
-        moment = datetime.fromisoformat(begin)
-    except ValueError:
-        raise InputError(f"--from is {begin!r}; it must be a day such as 2013-07-01.") from None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    moment = begin if begin.tzinfo else begin.replace(tzinfo=UTC)
     first, clock = int(moment.timestamp()) * 1_000_000, perf_counter()
     how = live.Playing(**{name: each.default for name, each in _PLAYING.items()} | playing)
     played = live.replay(opt.read(data, **reading), first, measure, playing=how)

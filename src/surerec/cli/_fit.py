@@ -203,11 +203,10 @@ def _show_saved(saved: dict[str, Recommender], skipped: dict[str, str], n_users:
     for name, reason in skipped.items():
         messages().print(f"Without {name}: {plain(reason)}")
     if DEFAULT_NAMES[0] in saved and _SMALLER not in saved and n_users >= _THOUSANDS:
-        extra = _show.install("lightgbm", "learn")
-        needs = extra and f", and needs {plain(extra)}"
         messages().print(
             f"With so many users, --recommender {_SMALLER} has smaller sets (by a third to a half "
-            f"on MovieLens 1M): it is trained, which takes minutes{needs}.",
+            "on MovieLens 1M): it is trained, which takes minutes and needs the extra "
+            f"{plain('surerec[learn]')}.",
             style="dim",
         )
 
@@ -225,11 +224,6 @@ def _fit_on_spark(
         raise InputError(
             "Spark reads no database here and takes no --query: write the rows into a Parquet file "
             "that the executors can read, or leave --engine spark away to read them in memory."
-        )
-    if "title" in reading and "titles" not in reading:
-        raise InputError(
-            "Spark reads titles from a file only: write item ids and titles into one and pass "
-            "--titles FILE, or leave --engine spark away."
         )
     from surerec import spark  # noqa: PLC0415  # an extra
 

@@ -196,13 +196,11 @@ def chosen(reading: Options) -> Options:
 
     Examples
     --------
-    >>> chosen({"user": None, "time": "", "columns": "user,item,time"})
+    >>> chosen({"time": "", "columns": "user,item,time"})
     {'time': '', 'columns': ['user', 'item', 'time']}
     """
-    given = {name: value for name, value in reading.items() if value is not None}
-    if "columns" in given:
-        given["columns"] = given["columns"].split(",")
-    return given
+    columns = reading.get("columns")
+    return reading if columns is None else {**reading, "columns": columns.split(",")}
 
 
 def source_name(data: str) -> str:

@@ -141,8 +141,12 @@ def write_frames(
 
 
 def write_json(value: dict[str, Any], output: Path | None = None) -> None:
-    """Write a dictionary as JSON, to a file or to stdout."""
-    text = to_json(value) + "\n"
+    """Write a dictionary as JSON that every reader accepts, to a file or to stdout.
+
+    NaN and infinities, which JSON lacks, are null.
+    """
+    finite = _finite(value)
+    text = json.dumps(finite, ensure_ascii=False, indent=2, default=str, allow_nan=False) + "\n"
     if output is None:
         typer.echo(text, nl=False)
         return
@@ -160,11 +164,6 @@ def write_result(found: RecommendationSet | Explanation, kind: str, output: Path
         return
     write_frames([found.to_frame()], kind, output)
     messages().print(f"Answered by {found.recommender}.", markup=False)
-
-
-def to_json(value: dict[str, Any]) -> str:
-    """Return JSON that every reader accepts: NaN and infinities, which JSON lacks, are null."""
-    return json.dumps(_finite(value), ensure_ascii=False, indent=2, default=str, allow_nan=False)
 
 
 def _finite(value: Any) -> Any:

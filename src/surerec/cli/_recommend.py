@@ -6,8 +6,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
-import numpy as np
-import polars as pl
 import typer
 
 from surerec._columns import Columns
@@ -35,10 +33,11 @@ from surerec.interactions import (
     write_table,
 )
 from surerec.recommenders import GroupSet, load
-from surerec.storage import read_card
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    import polars as pl
 
     from surerec.recommenders import Histories, Recommender
 
@@ -195,21 +194,14 @@ def _members(
     taken = [opt.as_items(fitted, [text]) or [] for text in histories]
     if times is None:
         return [*users, *taken]
-    if len(times) != len(taken):
+    moments = [opt.as_times([text]) or [] for text in times]
+    n_items, n_times = (", ".join(str(len(x)) for x in found) for found in (taken, moments))
+    if n_items != n_times:
         raise InputError(
-            f"There are {len(taken)} --history and {len(times)} --times: in a group, pass one "
-            "--times for each --history."
+            f"--history have {n_items} items, and --times {n_times} values: in a group, pass one "
+            "--times for each --history, with one time for each item."
         )
-    timed = []
-    for items, text in zip(taken, times, strict=True):
-        when = opt.as_times([text]) or []
-        if len(when) != len(items):
-            raise InputError(
-                f"--times {text} has {len(when)} values for a history of {len(items)} items: pass "
-                "one time for each item."
-            )
-        timed.append(list(zip(items, when, strict=True)))
-    return [*users, *timed]
+    return [*users, *(list(zip(*pair, strict=True)) for pair in zip(taken, moments, strict=True))]
 
 
 def _to_groups(
@@ -253,8 +245,9 @@ def _to_many(asked: _Typed) -> None:
     request = opt.read_options(fitted, {**asked.options, "hits": "hits" in many})
     begin = perf_counter()
     people = _read_histories(fitted, asked) if "histories" in many else None
-    checked = fitted.options(**request)
-    said = fitted.guarantee_to_all(checked).assuming("" if people is None else people.assumes)
+    said = fitted.guarantee_to_all(fitted.options(**request)).assuming(
+        "" if people is None else people.assumes
+    )
     about = about_output(fitted.name_, said)
     kept: list[pl.DataFrame] = []
     frames = _keeping(fitted.iter_recommendations(wanted, histories=people, **request), kept)
@@ -270,8 +263,7 @@ def _to_many(asked: _Typed) -> None:
     )
     chosen = people if people is not None else wanted
     n_asked = profiles.n_users if chosen is None else len(chosen)
-    is_whole = checked.k is None and people is None
-    for sentence in (*_tally(fitted, kept, n_asked, is_whole=is_whole), said.labelled):
+    for sentence in (*_tally(kept, n_asked), said.labelled):
         messages().print(plain(sentence))
 
 
@@ -288,49 +280,39 @@ def _read_histories(fitted: Recommender, asked: _Typed) -> Histories:
     return people
 
 
-def _keeping(frames: Iterable[pl.DataFrame], rows: list[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Yield the frames, and keep how many rows each user has."""
+def _keeping(frames: Iterable[pl.DataFrame], kept: list[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Yield the frames, and keep who has rows and is covered."""
     for frame in frames:
-        of_user = frame.group_by(Columns.User, maintain_order=True)
-        rows.append(of_user.agg(pl.len(), pl.col(Columns.Covered).first()))
+        kept.append(frame.select(Columns.User, Columns.Covered).unique())
         yield frame
 
 
-def _tally(
-    fitted: Recommender, kept: list[pl.DataFrame], n_asked: int, *, is_whole: bool
-) -> list[str]:
-    """Return for how many users there is something, nothing or everything; who is covered."""
-    rows = pl.concat(kept) if kept else pl.DataFrame({"len": []})
-    said = f"{len(rows):,} of {n_asked:,} people have recommendations"
-    if nothing := max(n_asked - len(rows), 0):
+def _tally(kept: list[pl.DataFrame], n_asked: int) -> list[str]:
+    """Return for how many users there is something or nothing, and who is covered."""
+    n = sum(map(len, kept))
+    said = f"{n:,} of {n_asked:,} people have recommendations"
+    if nothing := max(n_asked - n, 0):
         said += f"; nothing qualified for {nothing:,}"
-    if not len(rows):
+    if not n:
         return [f"{said}."]
-    if is_whole:
-        interactions = fitted.statistics_.interactions
-        lengths = np.diff(interactions.offsets)[interactions.users.codes(rows[Columns.User])]
-        everything = int((rows["len"].to_numpy() == interactions.n_items - lengths).sum())
-        said += f"; everything qualified for {everything:,}"
-    covered = int(rows[Columns.Covered].sum())
+    covered = sum(int(each[Columns.Covered].sum()) for each in kept)
     column = f"the column {Columns.Covered} says which"
-    return [f"{said}.", f"The guarantee covers {covered:,} of these {len(rows):,}; {column}."]
+    return [f"{said}.", f"The guarantee covers {covered:,} of these {n:,}; {column}."]
 
 
 def _on_spark(asked: _Typed) -> None:
     from surerec.spark import recommend_spark, spark_session  # noqa: PLC0415  # an extra
 
-    items = opt.read_ids(asked.options.get("items"), "items")
-    wanted = {**asked.options, "hits": "hits" in asked.many, "items": items}
-    users, output = opt.read_ids(asked.many.get("users"), "users"), asked.output or ""
-    fitted = load(asked.model, asked.recommender, verify=False)
+    fitted, output = load(asked.model, asked.recommender, verify=False), asked.output or ""
+    users = opt.read_ids(asked.many.get("users"), "users")
+    wanted = opt.read_options(fitted, {**asked.options, "hits": "hits" in asked.many})
     said = fitted.guarantee_to_all(fitted.options(**wanted))
     begin = perf_counter()
     spark = spark_session(**opt.check_engine(asked.engine)[1])
-    name = asked.recommender or next(iter(read_card(asked.model)["recommenders"]), "")
     wanted["recommender"] = asked.recommender
     n_rows = recommend_spark(spark, asked.model, output, users, **wanted)
     messages().print(
-        f"Wrote {n_rows:,} recommendations by {name} to {plain(output)} on Spark "
+        f"Wrote {n_rows:,} recommendations by {fitted.name_} to {plain(output)} on Spark "
         f"in {perf_counter() - begin:.1f} s."
     )
     messages().print(plain(f"Guarantee, to users with covered = true: {said}"))

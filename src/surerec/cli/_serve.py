@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -55,7 +54,7 @@ _SETTINGS: Final = {
     "log_format": Option(str, "auto (text on a terminal, else JSON), json or text."),
 }
 """The settings of the server, in their order."""
-_PARTS: Final = {
+PARTS: Final = {
     "guarantees over users": ("population-cm12", "hit-cm12"),
     "the paper's method": ("icrs12",),
     "counts": ("icrs3", "population-cm4"),
@@ -147,12 +146,7 @@ def revoke_key(
     messages().print(f"Revoked the key of {plain(key.name)}.")
 
 
-def warm_up(
-    *,
-    only: Annotated[
-        str | None, typer.Option(hidden=True, help="One part of it, in this process.")
-    ] = None,
-) -> None:
+def warm_up() -> None:
     """Compile what answers need, several processes at once, so that nobody waits for it later.
 
     numba keeps what it compiled beside the package, or where NUMBA_CACHE_DIR says: in an image, run
@@ -160,46 +154,30 @@ def warm_up(
 
     [bold]Example:[/bold] surerec warm-up
     """
-    if only is not None:
-        if only not in _PARTS:
-            raise InputError(f"There is no part {only!r}: choose from {', '.join(_PARTS)}.")
-        _ask(_counts(), *_PARTS[only])
-        return
     begin = perf_counter()
     _counts()  # what all parts share, so that none of them compiles it again
+    # numba compiles under one lock: only processes do it at the same time.
+    n_processes = min(available_threads(), len(PARTS))
     with (
-        progress("Compiling", len(_PARTS)) as advance,
-        ThreadPoolExecutor(min(available_threads(), len(_PARTS))) as pool,
+        progress("Compiling", len(PARTS)) as advance,
+        ProcessPoolExecutor(n_processes, mp_context=get_context("spawn")) as pool,
     ):
-        running = {pool.submit(_in_process, name): name for name in _PARTS}
-        for done in as_completed(running):
-            done.result()
+        for _ in pool.map(compile_for, PARTS.values()):
             advance(1)
     messages().print(
-        f"Compiled for {', '.join(_PARTS)} in {perf_counter() - begin:.0f} s; "
+        f"Compiled for {', '.join(PARTS)} in {perf_counter() - begin:.0f} s; "
         "the next use of each begins at once."
     )
-
-
-def _in_process(name: str) -> None:
-    # numba compiles under one lock: only processes do it at the same time.
-    done = subprocess.run(  # noqa: S603  # ourselves
-        [sys.executable, "-m", "surerec", "warm-up", "--only", name],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "SUREREC_THREADS": "1"},
-    )
-    if done.returncode:
-        raise InputError(f"Warming up {name} failed: {done.stderr.strip().splitlines()[-1][:200]}")
 
 
 def _counts() -> PrecedenceStatistics:
     return count_precedence(synthetic(n_users=120, n_items=40, n_rows=2_400, seed=1))
 
 
-def _ask(counts: PrecedenceStatistics, *names: str) -> None:
-    """Fit, save, open and ask, as the commands do."""
+def compile_for(names: tuple[str, ...]) -> None:
+    """Fit, save, open and ask recommenders, as the commands do."""
+    os.environ["SUREREC_THREADS"] = "1"
+    counts = _counts()
     with TemporaryDirectory(prefix="surerec-warm-up-") as folder:
         save_all(folder, {name: make_recommender(name).fit(counts) for name in names})
         for name in names:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,11 +24,6 @@ _NUMBERS = {
     "entry_confidence": "Comes in above",
     "probability": "Probability",
 }
-
-
-def install(library: str, extra: str) -> str:
-    """Return the command that installs an extra; empty where its library is installed."""
-    return "" if find_spec(library) else f"pip install 'surerec[{extra}]'"
 
 
 def interactions(console: Console, found: Interactions) -> None:

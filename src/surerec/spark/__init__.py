@@ -4,13 +4,13 @@ Needs the extra ``surerec[spark]`` and Java 17. The executors need surerec as we
 they share with the driver, for the model folder.
 """
 
-from surerec.spark._fit import Counting, SparkBackend, count_precedence_spark, fit_spark
+from surerec.spark._fit import count_precedence_spark, fit_spark
 from surerec.spark._recommend import SparkEngine, recommend_spark
+from surerec.spark._rows import Counting
 from surerec.spark._session import read_frame, require_spark, spark_session
 
 __all__ = [
     "Counting",
-    "SparkBackend",
     "SparkEngine",
     "count_precedence_spark",
     "fit_spark",

@@ -1,7 +1,7 @@
-"""Counting on executors: cells of a grid of users and items, packed, added up and written.
+"""Counting on executors: cells of a grid of users and items.
 
 A cell counts the rows of a block of items over a block of users. Where there is one block of users
-its rows are written at once; else they are shuffled, packed, and added up for each block of items.
+its rows are written at once; else the cells of each block of items are added up.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from surerec._grouping import group_rows
 from surerec._threads import equal_blocks
@@ -19,29 +18,16 @@ from surerec._words import in_words
 from surerec.errors import InputError
 from surerec.precedence.counting import RowForm, narrowest
 from surerec.precedence.kernels import count_rows, find_spans
-from surerec.spark._profiles import read_part
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from numpy.typing import NDArray
 
     from surerec.precedence import Direction
     from surerec.spark._profiles import ProfilePart
     from surerec.spark._staging import Staging
 
-    RowWriter = Callable[[Staging, str, NDArray[np.unsignedinteger]], None]
-    """Writes the rows of one block as parts, the same each time."""
-
 
 _ITEM = 4  # bytes of an item in a profile
-_COLUMNS_AT_ONCE = 1024
-_WIDTHS: tuple[np.dtype[np.unsignedinteger], ...] = (
-    np.dtype(np.uint8),
-    np.dtype(np.uint16),
-    np.dtype(np.uint32),
-)
-_PLACE = np.dtype(np.uint32)
 SIDES: dict[str, Direction] = {"following": "followers", "preceding": "predecessors"}
 
 
@@ -54,7 +40,7 @@ def write_spans(
     index_type: str,
     strict: bool,
 ) -> None:
-    """Write the spans of a block of items over all users, and how much work each item is."""
+    """Write the spans of a block of items over all users."""
     for name, direction in SIDES.items():
         owners, starts, stops = [], [], []
         for part in parts:
@@ -63,35 +49,9 @@ def write_spans(
             owners.append(found[0])
             starts.append(found[1] + base)
             stops.append(found[2] + base)
-        offsets, order = group_rows(np.concatenate(owners), block[1] - block[0])
-        begin, end = np.concatenate(starts)[order], np.concatenate(stops)[order]
-        done = np.concatenate(([0], np.cumsum(end - begin, dtype=np.int64)))
-        staging.write_array(f"{name}_starts-{number:06d}", begin)
-        staging.write_array(f"{name}_stops-{number:06d}", end)
-        staging.write_array(f"{name}_work-{number:06d}", np.diff(done[offsets]))
-
-
-def write_both(staging: Staging, name: str, rows: NDArray[np.unsignedinteger]) -> None:
-    """Write dense rows, and the same as columns, which are the other direction's.
-
-    In the narrowest integers that hold them: most blocks need no more, though some other may.
-    """
-    counter = narrowest(int(rows.max(initial=0)))
-    rows = rows.astype(counter, copy=False)
-    staging.write_facts(f"{name}-counter", {"counter": counter.name})
-    staging.write_array(name, rows)
-    staging.write(f"{name}-transposed", _transposed(rows))
-
-
-def _transposed(rows: NDArray[np.unsignedinteger]) -> Iterator[memoryview]:
-    for first in range(0, rows.shape[1], _COLUMNS_AT_ONCE):
-        columns = np.ascontiguousarray(rows[:, first : first + _COLUMNS_AT_ONCE].T)
-        yield columns.reshape(-1).view(np.uint8).data
-
-
-def write_largest(staging: Staging, name: str, rows: NDArray[np.unsignedinteger]) -> None:
-    """Write the largest count alone."""
-    staging.write_facts(f"{name}-largest", {"largest": int(rows.max(initial=0))})
+        _, order = group_rows(np.concatenate(owners), block[1] - block[0])
+        staging.write_array(f"{name}_starts-{number:06d}", np.concatenate(starts)[order])
+        staging.write_array(f"{name}_stops-{number:06d}", np.concatenate(stops)[order])
 
 
 def write_held(staging: Staging, name: str, rows: NDArray[np.unsignedinteger]) -> None:
@@ -105,49 +65,6 @@ def write_held(staging: Staging, name: str, rows: NDArray[np.unsignedinteger]) -
     staging.write_array(f"{name}-lengths", np.where(is_dense, -1, lengths))
 
 
-def pack(rows: NDArray[np.unsignedinteger]) -> bytes:
-    """Write rows densely or as places and counts, whichever is smaller, in narrow integers.
-
-    Examples
-    --------
-    >>> rows = np.zeros((2, 50), dtype=np.uint32)
-    >>> rows[1, 7] = 300
-    >>> len(pack(rows)), rows.nbytes
-    (8, 400)
-    >>> copy = np.zeros_like(rows)
-    >>> add_packed(pack(rows), copy)
-    >>> bool((copy == rows).all())
-    True
-    """
-    flat = rows.reshape(-1)
-    largest = int(flat.max(initial=0))
-    width = next(k for k, kind in enumerate(_WIDTHS) if largest <= np.iinfo(kind).max)
-    kind = _WIDTHS[width]
-    places = np.flatnonzero(flat)
-    if len(places) * (_PLACE.itemsize + kind.itemsize) < len(flat) * kind.itemsize:
-        head = bytes([1, width])
-        return head + places.astype(_PLACE).tobytes() + flat[places].astype(kind).tobytes()
-    return bytes([0, width]) + flat.astype(kind).tobytes()
-
-
-def add_packed(packed: bytes, rows: NDArray[np.unsignedinteger]) -> None:
-    """Add packed rows to the first of these rows."""
-    is_sparse, width = packed[0], packed[1]
-    kind, body = _WIDTHS[width], memoryview(packed)[2:]
-    flat = rows.reshape(-1)
-    if not is_sparse:
-        counts = np.frombuffer(body, dtype=kind)
-        flat[: len(counts)] += counts
-        return
-    n_places = len(body) // (_PLACE.itemsize + kind.itemsize)
-    end = n_places * _PLACE.itemsize
-    # Each place comes once, so that a plain indexed sum loses nothing.
-    flat[np.frombuffer(body[:end], dtype=_PLACE)] += np.frombuffer(body[end:], dtype=kind)
-
-
-_CHUNK = 1 << 20  # bytes of dense counts in one record of the shuffle
-
-
 def part_spans(
     staging: Staging,
     part: ProfilePart,
@@ -158,10 +75,12 @@ def part_spans(
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]:
     """Find the spans of the items of a block in a part.
 
-    Gives the item of each span, counted from the block's first, where the span starts and stops
+    Returns the item of each span, counted from the block's first, where the span starts and stops
     in the part, and the part's items.
     """
-    offsets, items, times = read_part(staging, part, with_times=strict)
+    offsets = np.concatenate(([0], np.cumsum(staging.array(part.name("lengths"), "int64"))))
+    items = staging.array(part.name("items_taken"), "uint32")
+    times = staging.array(part.name("times"), "int64") if strict else np.empty(0, np.int64)
     starts, stops = np.empty(len(items), np.uint32), np.empty(len(items), np.uint32)
     following = direction == "followers"
     find_spans(0, len(offsets) - 1, offsets, times, strict, following, starts, stops)
@@ -172,112 +91,9 @@ def part_spans(
     return within[places], starts[places], stops[places], items
 
 
-def count_cell(
-    staging: Staging,
-    parts: Iterable[ProfilePart],
-    block: tuple[int, int],
-    direction: Direction,
-    n_items: int,
-    *,
-    counter: str,
-    strict: bool,
-) -> NDArray[np.unsignedinteger]:
-    """Count the rows of a block of items over a block of users."""
-    n_rows = block[1] - block[0]
-    rows = np.zeros((n_rows, n_items), dtype=counter)
-    for part in parts:
-        owners, starts, stops, items = part_spans(staging, part, block, direction, strict=strict)
-        offsets, order = group_rows(owners, n_rows)
-        count_rows(0, n_rows, offsets, starts[order], stops[order], items, rows)
-    return rows
-
-
-@dataclass(frozen=True)
-class CountCells:
-    """Count cells of the grid; write their rows at once, or send them to be added up."""
-
-    staging: Staging
-    plan: CountingGrid
-    strict: bool
-    write: RowWriter
-
-    schema = "block bigint, users bigint, chunk bigint, counts binary"
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Run the task."""
-        for batch in batches:
-            for cell in batch.column(0).to_pylist():
-                yield from self._count(cell)
-
-    def _count(self, cell: int) -> Iterator[pa.RecordBatch]:
-        users, block = cell % len(self.plan.user_blocks), cell // len(self.plan.user_blocks)
-        items, name = self.plan.block(block)
-        rows = count_cell(
-            self.staging,
-            self.plan.user_blocks[users],
-            items,
-            self.plan.direction,
-            self.plan.n_items,
-            counter=self.plan.counter,
-            strict=self.strict,
-        )
-        if len(self.plan.user_blocks) == 1:
-            self.write(self.staging, name, rows)
-            return
-        at_once = max(1, _CHUNK // (rows.itemsize * self.plan.n_items))
-        for start in range(0, len(rows), at_once):
-            packed = pack(rows[start : start + at_once])
-            yield _record(block, users, start, packed)
-
-
-@dataclass(frozen=True)
-class CombineCells:
-    """Add up what the blocks of users counted, and write the rows of each block of items.
-
-    Records come sorted by block, so that one block's rows are in memory at a time.
-    """
-
-    staging: Staging
-    plan: CountingGrid
-    write: RowWriter
-
-    schema = "block bigint"
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Run the task."""
-        current, rows = -1, np.empty((0, 0), dtype=self.plan.counter)
-        for batch in batches:
-            columns = (batch.column(name).to_pylist() for name in ("block", "chunk", "counts"))
-            for block, start, counts in zip(*columns, strict=True):
-                if block != current:
-                    self._finish(current, rows)
-                    first, last = self.plan.block(block)[0]
-                    current = block
-                    rows = np.zeros((last - first, self.plan.n_items), dtype=self.plan.counter)
-                add_packed(counts, rows[start:])
-        self._finish(current, rows)
-        yield from ()
-
-    def _finish(self, block: int, rows: NDArray[np.unsignedinteger]) -> None:
-        if block < 0:
-            return
-        self.write(self.staging, self.plan.block(block)[1], rows)
-
-
-def _record(block: int, users: int, chunk: int, counts: bytes) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pydict(
-        {
-            "block": pa.array([block], pa.int64()),
-            "users": pa.array([users], pa.int64()),
-            "chunk": pa.array([chunk], pa.int64()),
-            "counts": pa.array([counts], pa.binary()),
-        }
-    )
-
-
 @dataclass(frozen=True)
 class CountingGrid:
-    """A grid of user blocks × item blocks, each cell one task for each direction."""
+    """A grid of user blocks × item blocks, each cell one task."""
 
     user_blocks: tuple[tuple[ProfilePart, ...], ...]
     item_blocks: tuple[tuple[int, int], ...]
@@ -285,20 +101,12 @@ class CountingGrid:
     direction: Direction
     counter: str
     """The type of counts."""
-
-    @property
-    def n_blocks(self) -> int:
-        """Number of blocks of rows."""
-        return len(self.item_blocks)
+    strict: bool
 
     @property
     def n_cells(self) -> int:
         """Number of counting tasks."""
-        return len(self.user_blocks) * self.n_blocks
-
-    def block(self, number: int) -> tuple[tuple[int, int], str]:
-        """Return a block's items, and the name of its part."""
-        return self.item_blocks[number], self.names[number]
+        return len(self.user_blocks) * len(self.item_blocks)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -306,28 +114,57 @@ class CountingGrid:
         return tuple(f"{self.direction}-{first:010d}" for first, _ in self.item_blocks)
 
     @property
-    def bytes_read(self) -> int:
-        """Bytes of profiles that all counting tasks read together."""
+    def bytes_moved(self) -> int:
+        """Bytes of profiles that all tasks read, and of counts that are added up, at the most."""
         rows = sum(part.n_rows for block in self.user_blocks for part in block)
-        return _ITEM * rows * self.n_blocks
-
-    @property
-    def most_shuffled(self) -> int:
-        """Bytes of counts that are shuffled at the most: none if no row is counted in pieces."""
+        read = _ITEM * rows * len(self.item_blocks)
         if len(self.user_blocks) == 1:
-            return 0
+            return read
         n_rows = sum(last - first for first, last in self.item_blocks)
-        n_counts = len(self.user_blocks) * n_rows * self.n_items
-        return np.dtype(self.counter).itemsize * n_counts
+        return (
+            read + np.dtype(self.counter).itemsize * len(self.user_blocks) * n_rows * self.n_items
+        )
+
+    def count(self, staging: Staging, cell: int) -> NDArray[np.unsignedinteger]:
+        """Count the rows of a block of items over a block of users."""
+        block, users = divmod(cell, len(self.user_blocks))
+        first, last = self.item_blocks[block]
+        rows = np.zeros((last - first, self.n_items), dtype=self.counter)
+        for part in self.user_blocks[users]:
+            owners, starts, stops, items = part_spans(
+                staging, part, (first, last), self.direction, strict=self.strict
+            )
+            offsets, order = group_rows(owners, len(rows))
+            count_rows(0, len(rows), offsets, starts[order], stops[order], items, rows)
+        return rows
+
+    def write_cell(self, staging: Staging, cell: int) -> str:
+        """Count a cell and write it as narrow as may be; return the type of its numbers."""
+        rows = self.count(staging, cell)
+        kind = narrowest(int(rows.max(initial=0)))
+        staging.write_array(f"cell-{cell:06d}", rows.astype(kind))
+        return kind.name
+
+    def add_cells(
+        self, staging: Staging, block: int, kinds: list[str]
+    ) -> NDArray[np.unsignedinteger]:
+        """Add up the cells of a block of items, given the type of each cell's numbers."""
+        first, last = self.item_blocks[block]
+        rows = np.zeros((last - first) * self.n_items, dtype=self.counter)
+        n_users = len(self.user_blocks)
+        for cell in range(block * n_users, (block + 1) * n_users):
+            rows += staging.array(f"cell-{cell:06d}", kinds[cell])
+        return rows.reshape(-1, self.n_items)
 
 
 def plan_counting(
-    parts: list[ProfilePart],
+    parts: tuple[ProfilePart, ...],
     support: NDArray[np.uint32],
     rows: tuple[int, int],
     direction: Direction = "followers",
     *,
     counter: str = "uint16",
+    strict: bool = False,
     n_tasks: int,
     task_memory: int,
     blocks: tuple[int, int] | None = None,
@@ -335,11 +172,11 @@ def plan_counting(
     """Choose the grid that moves the fewest bytes.
 
     More item blocks mean that profiles are read more often; more user blocks, that counts are
-    shuffled. A long profile is spread over all item blocks, so that nobody's is one task's burden.
+    added up. A long profile is spread over all item blocks, so that nobody's is one task's burden.
 
     Parameters
     ----------
-    parts : list of ProfilePart
+    parts : tuple of ProfilePart
         The profiles, in the order of users.
     support : array of uint32
         Users of each item; work is about proportional to it.
@@ -349,6 +186,8 @@ def plan_counting(
         Which rows to count.
     counter : str
         The type of counts.
+    strict : bool
+        Whether items of one instant do not precede each other.
     n_tasks : int
         Tasks wanted, for all cores to be busy.
     task_memory : int
@@ -365,21 +204,19 @@ def plan_counting(
             f"may take {in_words(task_memory)}: give task_memory (--task-memory) more."
         )
     begin, end = rows
-    fewest = max(1, -(-(end - begin) // most_rows))
+    lengths = np.array([part.n_rows for part in parts], dtype=np.int64)
 
     def grid(n_user_blocks: int, n_item_blocks: int) -> CountingGrid:
         cut = item_blocks(support[begin:end], n_item_blocks, most_rows)
-        blocks = tuple((begin + first, begin + last) for first, last in cut)
-        users = _user_blocks(parts, n_user_blocks)
-        return CountingGrid(users, blocks, n_items, direction, counter)
+        items = tuple((begin + first, begin + last) for first, last in cut)
+        users = tuple(parts[a:b] for a, b in equal_blocks(lengths, n_user_blocks))
+        return CountingGrid(users, items, n_items, direction, counter, strict)
 
     if blocks is not None:
         return grid(*blocks)
-    choices = []
-    for n_user_blocks in sorted({1, *(2**k for k in range(12) if 2**k <= len(parts))}):
-        needed = max(fewest, -(-n_tasks // n_user_blocks))
-        choices.append(grid(n_user_blocks, min(needed, max(end - begin, 1))))
-    return min(choices, key=lambda plan: plan.bytes_read + plan.most_shuffled)
+    choices = [2**k for k in range(12) if 2**k <= len(parts)]
+    grids = (grid(n, min(-(-n_tasks // n), max(end - begin, 1))) for n in choices)
+    return min(grids, key=lambda each: each.bytes_moved)
 
 
 def item_blocks(
@@ -398,8 +235,3 @@ def item_blocks(
         edges = np.linspace(first, last, n_pieces + 1).astype(int).tolist()
         cut += pairwise(edges)
     return tuple(cut)
-
-
-def _user_blocks(parts: list[ProfilePart], n_blocks: int) -> tuple[tuple[ProfilePart, ...], ...]:
-    rows = np.array([part.n_rows for part in parts], dtype=np.int64)
-    return tuple(tuple(parts[a:b]) for a, b in equal_blocks(rows, n_blocks))

@@ -5,30 +5,26 @@ from __future__ import annotations
 import secrets
 import shutil
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surerec._columns import Columns
-from surerec._words import in_words
+from surerec._arguments import check_whole
 from surerec.errors import InputError
-from surerec.interactions import IdMap, read_titles, titles_by_code
-from surerec.precedence import PrecedenceStatistics, Strategy, Ties
-from surerec.precedence.counting import DenseRows, check_budget, divide_budget
+from surerec.interactions import read_titles
+from surerec.precedence.counting import divide_budget
 from surerec.spark._profiles import stage_profiles
-from surerec.spark._rows import RowCounting, index_items
-from surerec.spark._session import check_shared, cores, plain_errors, run_numbered, stage
+from surerec.spark._rows import Counting, RowCounting
+from surerec.spark._session import cores, plain_errors, run_numbered, stage
 from surerec.spark._source import read_source
-from surerec.spark._staging import SealedArray, Staging
+from surerec.spark._staging import Staging
 from surerec.storage import (
-    FileRecord,
     adopt_model,
     check_free,
     load_model,
     seal_model,
-    write_file,
     writing_errors,
 )
 
@@ -36,57 +32,17 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping
 
-    import polars as pl
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame, SparkSession
 
-    from surerec.precedence import Direction
+    from surerec.precedence import Direction, PrecedenceStatistics, Strategy
     from surerec.recommenders import Recommender
-    from surerec.spark._profiles import StagedProfiles
+    from surerec.spark._staging import SealedArray
+    from surerec.storage import FileRecord
 
 
 _TASKS_A_CORE = 3  # so that a slow one does not keep all others waiting
 _DIRECTIONS: tuple[Direction, ...] = ("followers", "predecessors")
-
-
-@dataclass(frozen=True)
-class Counting:
-    """How counts are made on Spark; none of it changes them."""
-
-    ties: Ties = "order"
-    """Items of one instant precede each other in the order of the sequence column, or not."""
-    strategy: Strategy = "auto"
-    """As in :func:`surerec.count_precedence`."""
-    memory: int = 16_000_000_000
-    """Bytes for rows in the model: dense if they fit, else the most popular items' rows."""
-    task_memory: int = 256_000_000
-    """Bytes that one task may take for its rows of counts."""
-    blocks: tuple[int, int] | None = None
-    """Numbers of user blocks and item blocks, instead of the choice that moves fewest bytes."""
-
-    def check(self, *, has_sequence: bool) -> None:
-        """Refuse what cannot be."""
-        choices = {"ties": get_args(Ties), "strategy": get_args(Strategy)}
-        for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
-                raise InputError(
-                    f"{name} is {getattr(self, name)!r}; choose one of {', '.join(allowed)}."
-                )
-        if self.ties == "order" and not has_sequence:
-            raise InputError(
-                "ties='order' needs a sequence column, for the rows of a Spark DataFrame have no "
-                "order: name one with sequence= in Python or --sequence on the command line, or "
-                "use ties='strict'."
-            )
-        if self.blocks is not None and min(self.blocks) < 1:
-            raise InputError(f"blocks is {self.blocks}; both numbers must be at least 1.")
-
-    def strategy_for(self, n_items: int, counter: np.dtype[Any]) -> Strategy:
-        """Choose how rows are held."""
-        check_budget(self.memory, n_items)
-        if self.strategy != "auto":
-            return self.strategy
-        return "dense" if DenseRows.bytes_needed(n_items, counter) <= self.memory else "bounded"
 
 
 def fit_spark(
@@ -150,12 +106,11 @@ def fit_spark(
     """
     counting = counting or Counting()
     counting.check(has_sequence=reading.get("sequence") is not None)
-    if min_profile_length < 1:
-        raise InputError(f"min_profile_length is {min_profile_length}; it must be at least 1.")
+    check_whole("min_profile_length", min_profile_length)
     if title is not None and titles is None:
         raise InputError(
             f"title is {title!r}, a column of titles=: Spark reads titles from a file or frame of "
-            "item ids and titles."
+            "item ids and titles; pass titles= in Python or --titles on the command line."
         )
     if titles is not None:
         titles = read_titles(titles, item=reading.get("item"), title=title)
@@ -164,38 +119,21 @@ def fit_spark(
     spark = frame.sparkSession
     with plain_errors(), _staging(place) as staging:
         n_tasks = _TASKS_A_CORE * cores(spark)
-        check_shared(spark, staging)
         with stage(spark, "Looking at the rows"):
             source = read_source(frame, **reading)
         profiles = stage_profiles(
             spark, source, staging, min_length=min_profile_length, n_tasks=n_tasks
         )
-        files = _Files(staging)
-        files.add_profiles(profiles, titles)
-        rows = RowCounting(
-            spark,
-            staging,
-            profiles,
-            strict=counting.ties == "strict",
-            n_tasks=n_tasks,
-            task_memory=counting.task_memory,
-            blocks=counting.blocks,
-        )
-        strategy = _count(files, rows, counting)
-        files.seal(spark)
-        seal_model(
-            staging.model,
-            {
-                "data": {"name": name, "origin": origin, "rows_read": asdict(profiles.rows_read)},
-                "counts": {
-                    "users": profiles.n_users,
-                    "items": len(profiles.items),
-                    "rows": profiles.n_rows,
-                },
-                "settings": {"ties": counting.ties, "rows": strategy},
-            },
-            files.records,
-        )
+        rows = RowCounting(spark, staging, profiles, counting, n_tasks)
+        strategy, in_parts, small = _count(rows)
+        records = _seal(spark, staging, [*profiles.in_parts(), *in_parts])
+        users, items = len(profiles.users), len(profiles.items)
+        about = {
+            "data": {"name": name, "origin": origin, "rows_read": asdict(profiles.rows_read)},
+            "counts": {"users": users, "items": items, "rows": profiles.n_rows},
+            "settings": {"ties": counting.ties, "rows": strategy},
+        }
+        seal_model(staging.model, about, {**profiles.maps(titles), **small}, records)
         statistics = load_model(staging.model, verify=False).statistics
         specs = {}
         for key, each in recommenders.items():
@@ -218,34 +156,6 @@ def count_precedence_spark(
     return fit_spark(frame, folder, {}, **options)
 
 
-@dataclass(frozen=True)
-class SparkBackend:
-    """Counts on Spark, into a model folder."""
-
-    folder: Path
-    """The folder to write, on a path that driver and executors share."""
-    reading: Mapping[str, Any] = field(default_factory=dict)
-    """Options of :func:`fit_spark` that say how the DataFrame is read."""
-    counting: Counting = field(default_factory=Counting)
-    """How tasks are cut."""
-
-    def count(
-        self,
-        source: Any,
-        *,
-        ties: Ties = "order",
-        strategy: Strategy = "auto",
-        memory: int | None = None,
-    ) -> PrecedenceStatistics:
-        """Count a Spark DataFrame."""
-        how = replace(self.counting, ties=ties, strategy=strategy)
-        if memory is not None:
-            how = replace(how, memory=memory)
-        return count_precedence_spark(
-            source, self.folder, counting=how, overwrite=True, **self.reading
-        )
-
-
 @contextmanager
 def _staging(place: Path) -> Iterator[Staging]:
     """Yield a folder beside the model's, so that files move by a rename; it always vanishes."""
@@ -262,83 +172,33 @@ def _staging(place: Path) -> Iterator[Staging]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@dataclass
-class _Files:
-    """The files of the model to be: in parts until they are sealed, or written by the driver."""
-
-    staging: Staging
-    records: dict[str, FileRecord] = field(default_factory=dict)
-    in_parts: list[SealedArray] = field(default_factory=list)
-
-    def add(self, role: str, array: NDArray[Any]) -> None:
-        """Write a small array."""
-        name, record = write_file(self.staging.model, role, array)
-        self.records[name] = record
-
-    def add_profiles(self, profiles: StagedProfiles, titles: pl.DataFrame | None) -> None:
-        """Write the maps and titles; the profiles themselves are in parts."""
-        texts: dict[str, pl.Series] = {}
-        if titles is not None:
-            texts, _ = titles_by_code(titles, IdMap(profiles.items, noun="item"))
-        self.add("offsets", np.concatenate(([0], np.cumsum(profiles.lengths))))
-        self.add("support", profiles.support)
-        for role, columns in (
-            ("users", {Columns.User: profiles.users}),
-            ("items", {Columns.Item: profiles.items, **texts}),
-        ):
-            file, record = write_file(self.staging.model, role, columns)
-            self.records[file] = record
-        self.in_parts += profiles.arrays()
-
-    def seal(self, spark: SparkSession) -> None:
-        """Let executors join parts into the model's files, one task a file."""
-        staging = self.staging
-        largest_first = sorted(self.in_parts, key=lambda array: -array.nbytes)  # none is left over
-
-        def seal(number: int) -> tuple[str, int, str]:
-            name, record = staging.seal(largest_first[number])
-            return name, record["bytes"], record["sha256"]
-
-        for name, size, checksum in run_numbered(
-            spark, len(largest_first), seal, "Writing the model"
-        ):
-            self.records[name] = FileRecord(bytes=size, sha256=checksum)
+def _seal(
+    spark: SparkSession, staging: Staging, arrays: list[SealedArray]
+) -> dict[str, FileRecord]:
+    """Let executors join parts into the model's files, one task a file."""
+    largest_first = sorted(arrays, key=lambda array: -array.nbytes)  # none is left over
+    sealed = run_numbered(
+        spark, len(arrays), lambda k: staging.seal(largest_first[k]), "Writing the model"
+    )
+    return dict(sealed)
 
 
-def _count(files: _Files, rows: RowCounting, counting: Counting) -> Strategy:
-    """Count what the model is to hold; give the strategy."""
-    counter = rows.widest
+def _count(rows: RowCounting) -> tuple[Strategy, list[SealedArray], dict[str, NDArray[Any]]]:
+    """Count what the model is to hold; return the strategy, and the arrays in parts and small."""
+    counting, counter = rows.counting, rows.widest
     strategy = counting.strategy_for(rows.n_items, counter)
     if strategy == "bounded":  # by counts that may turn out narrower
         counter = rows.counter()
         strategy = counting.strategy_for(rows.n_items, counter)
     if strategy == "dense":
-        _require_room(files.staging, DenseRows.bytes_needed(rows.n_items, counter))
-        files.in_parts += rows.dense()
-        return strategy
-    arrays, work = index_items(
-        rows.spark, files.staging, rows.profiles, strict=rows.strict, n_tasks=rows.n_tasks
-    )
-    files.in_parts += arrays
+        return strategy, rows.dense(), {}
+    in_parts = rows.index()
     offsets = np.concatenate(([0], np.cumsum(rows.profiles.support, dtype=np.int64)))
-    files.add("following_offsets", offsets)
-    files.add("preceding_offsets", offsets)
-    if strategy == "on-demand":
-        return strategy
-    for_each, _ = divide_budget(counting.memory)
-    for direction in _DIRECTIONS:
-        sealed, small = rows.held(direction, counter, work[direction], for_each)
-        files.in_parts += sealed
-        for role, array in small.items():
-            files.add(role, array)
-    return strategy
-
-
-def _require_room(staging: Staging, needed: int) -> None:
-    """Refuse what the disk cannot take: rows lie there twice, in parts and put together."""
-    free = shutil.disk_usage(staging.folder).free
-    if 2 * needed > free:
-        raise InputError(
-            f"Dense counts need {in_words(2 * needed)} beside the model folder while they are "
-            f"made, and {in_words(free)} is free: use strategy='bounded', or another disk."
-        )
+    small = {"following_offsets": offsets, "preceding_offsets": offsets}
+    if strategy == "bounded":
+        for_each, _ = divide_budget(counting.memory)
+        for direction in _DIRECTIONS:
+            held, made = rows.held(direction, counter, for_each)
+            in_parts += held
+            small |= made
+    return strategy, in_parts, small

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
+from surerec._columns import Columns
 from surerec._threads import equal_blocks
 from surerec.errors import InputError
-from surerec.interactions import build_profiles, encode, select_profiles
-from surerec.spark._bundles import N_BUCKETS, BundleRows, Bundles, read_share
-from surerec.spark._session import collect, map_arrow, run_numbered, settings
+from surerec.interactions import IdMap, build_profiles, encode, select_profiles, titles_by_code
+from surerec.spark._bundles import BUNDLE_SCHEMA, N_BUCKETS, deal, read_share, write_bundles
+from surerec.spark._session import collect, map_arrow, run_numbered
 from surerec.spark._staging import SealedArray
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from numpy.typing import NDArray
     from pyspark.sql import SparkSession
 
@@ -27,182 +26,8 @@ if TYPE_CHECKING:
     from surerec.spark._staging import Staging
 
 
-@dataclass(frozen=True)
-class Arrangement:
-    """Who comes when, as the driver knows it."""
-
-    buckets: tuple[int, ...]
-    users: pl.Series
-    """Ids in order."""
-    lengths: NDArray[np.int64]
-    owners: NDArray[np.uint32]
-    """The bucket of each user, by its place among `buckets`; a bucket's users are in order."""
-    n_repeats: int
-    n_short: int
-
-    def parts(self, n_parts: int) -> tuple[ProfilePart, ...]:
-        """Cut users into parts of about as many rows."""
-        ends = np.concatenate(([0], np.cumsum(self.lengths)))
-        return tuple(
-            ProfilePart(number, last - first, int(ends[first]), int(ends[last] - ends[first]))
-            for number, (first, last) in enumerate(equal_blocks(self.lengths, n_parts))
-        )
-
-    def write(self, staging: Staging, parts: tuple[ProfilePart, ...]) -> None:
-        """Write what the tasks have to know: each part's users, and its rows in each bucket."""
-        first_user, first_rows = 0, np.zeros(len(self.buckets), dtype=np.int64)
-        for part in parts:
-            users = slice(first_user, first_user + part.n_users)
-            lengths, owners = self.lengths[users], self.owners[users]
-            rows = np.zeros_like(first_rows)
-            np.add.at(rows, owners, lengths)
-            staging.write_array(part.name("lengths"), lengths)
-            staging.write_array(part.name("owners"), owners)
-            staging.write_array(part.name("slices"), np.stack([first_rows, rows]))
-            first_user, first_rows = users.stop, first_rows + rows
-
-
-def arrange(staging: Staging) -> Arrangement:
-    """Put the users of all buckets in the order of their first rows, or of their ids."""
-    names = sorted(path.name for path in staging.path("").glob("bucket-??????"))
-    facts = [staging.facts(name) for name in names]
-    numbers = [int(name.removeprefix("bucket-")) for name in names]
-    frames = [
-        pl.DataFrame(
-            {
-                "user": staging.ids(f"bucket_users-{number:06d}"),
-                "first": staging.array(f"bucket_firsts-{number:06d}", "int64"),
-                "length": staging.array(f"bucket_lengths-{number:06d}", "int64"),
-            }
-        ).with_columns(owner=pl.lit(place, pl.UInt32))
-        for place, number in enumerate(numbers)
-    ]
-    users = pl.concat(frames).sort("first", "user")
-    return Arrangement(
-        tuple(numbers),
-        users["user"],
-        users["length"].to_numpy(),
-        users["owner"].to_numpy(),
-        sum(each["repeats"] for each in facts),
-        sum(each["short"] for each in facts),
-    )
-
-
-def write_part(staging: Staging, buckets: tuple[int, ...], part: ProfilePart) -> None:
-    """Write a part's items by code and its times, from its slice of each bucket."""
-    ids = staging.ids("items")
-    table = pl.DataFrame({"id": ids, "code": np.arange(len(ids), dtype=np.uint32)})
-    first_rows, n_rows = staging.array(part.name("slices"), "int64").reshape(2, -1).tolist()
-    items, times = np.empty(part.n_rows, np.uint32), np.empty(part.n_rows, np.int64)
-    done = 0
-    for bucket, first, n in zip(buckets, first_rows, n_rows, strict=True):
-        if not n:
-            continue
-        known = staging.ids(f"bucket_ids-{bucket:06d}").to_frame()
-        codes = known.join(table, on="id", how="left", maintain_order="left")["code"].to_numpy()
-        some = staging.array(f"bucket_items-{bucket:06d}", "uint32", first, n)
-        items[done : done + n] = codes[some]
-        times[done : done + n] = staging.array(f"bucket_times-{bucket:06d}", "int64", first, n)
-        done += n
-    lengths = staging.array(part.name("lengths"), "int64")
-    # Slices lie end to end, each in the order of its users.
-    by_bucket = np.argsort(staging.array(part.name("owners"), "uint32"), kind="stable")
-    sources = np.empty(len(lengths), dtype=np.int64)
-    sources[by_bucket] = np.cumsum(lengths[by_bucket]) - lengths[by_bucket]
-    _, items, times = select_profiles(sources, lengths, items, times)
-    staging.write_array(part.name("items_taken"), items)
-    staging.write_array(part.name("times"), times)
-
-
-@dataclass(frozen=True)
-class BuildProfiles:
-    """Build the profiles of a bucket of users, from all their rows; say which items they have.
-
-    They are written in the order of users, as a bucket: ids, the first row and the length of each
-    user, and items, by their number among the bucket's ids, and times. Memory is that of a
-    bucket's rows.
-    """
-
-    staging: Staging
-    min_length: int
-    item_type: str
-
-    @property
-    def schema(self) -> str:
-        """What comes out, in Spark's words."""
-        return f"item {self.item_type}, support bigint, first bigint"
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Run the task."""
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield self._build(number, in_order(read_share(self.staging, number)))
-
-    def _build(self, bucket: int, rows: pl.DataFrame) -> pa.RecordBatch:
-        (users, user_codes), (items, item_codes) = encode(rows["user"]), encode(rows["item"])
-        times, sequence = rows["time"].to_numpy(), rows["sequence"].to_numpy()
-        profiles = build_profiles(
-            user_codes, item_codes, times, len(users), len(items), min_length=self.min_length
-        )
-        lengths = np.diff(profiles.offsets)
-        name = f"{bucket:06d}"
-        kept = users.gather(profiles.users_kept)
-        firsts = sequence[first_places(user_codes, len(users))][profiles.users_kept]
-        self.staging.write_ids(f"bucket_users-{name}", kept)
-        self.staging.write_array(f"bucket_firsts-{name}", firsts)
-        self.staging.write_array(f"bucket_lengths-{name}", lengths)
-        self.staging.write_ids(f"bucket_ids-{name}", items.gather(profiles.items_kept))
-        self.staging.write_array(f"bucket_items-{name}", profiles.items)
-        self.staging.write_array(f"bucket_times-{name}", profiles.times)
-        facts = {"repeats": profiles.n_repeats, "short": profiles.n_short}
-        self.staging.write_facts(f"bucket-{name}", facts)
-        support = np.zeros(len(items), dtype=np.int64)
-        # Items of short profiles alone are told as well: they may be first seen here.
-        support[profiles.items_kept] = np.bincount(
-            profiles.items, minlength=len(profiles.items_kept)
-        )
-        return pa.RecordBatch.from_pydict(
-            {
-                "item": items.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(
-                    pa.string() if self.item_type == "string" else pa.int64()
-                ),
-                "support": pa.array(support),
-                "first": pa.array(sequence[first_places(item_codes, len(items))]),
-            }
-        )
-
-
-def in_order(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return rows by sequence, those that share one by user and item.
-
-    Examples
-    --------
-    >>> rows = {"user": [1, 2, 1], "item": [5, 6, 4], "time": [0, 0, 0], "sequence": [7, 3, 7]}
-    >>> in_order(pl.DataFrame(rows))["item"].to_list()
-    [6, 4, 5]
-    """
-    order = np.argsort(rows["sequence"].to_numpy(), kind="stable")
-    ordered = pl.DataFrame(
-        {
-            each.name: each.gather(order) if each.dtype == pl.String else each.to_numpy()[order]
-            for each in rows
-        }
-    )
-    sequence = ordered["sequence"].to_numpy()
-    if (sequence[1:] == sequence[:-1]).any():
-        return rows.sort("sequence", "user", "item")
-    return ordered
-
-
-def first_places(codes: NDArray[np.uint32], n_codes: int) -> NDArray[np.intp]:
-    """Return where each code stands first; codes are numbered in the order of first appearance.
-
-    Examples
-    --------
-    >>> first_places(np.array([0, 1, 0, 2], dtype=np.uint32), 3)
-    array([0, 1, 3])
-    """
-    return np.searchsorted(np.maximum.accumulate(codes), np.arange(n_codes, dtype=codes.dtype))
+_ROWS_WORTH_A_TASK = 25_000
+_ROWS_A_PART = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -217,23 +42,6 @@ class ProfilePart:
     def name(self, role: str) -> str:
         """Return the name of one of its files."""
         return f"{role}-{self.number:06d}"
-
-
-def read_part(
-    staging: Staging, part: ProfilePart, *, with_times: bool
-) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.int64]]:
-    """Read offsets, items by code and, if wanted, times of a part."""
-    lengths = staging.array(part.name("lengths"), "int64")
-    offsets = np.concatenate(([0], np.cumsum(lengths)))
-    items = staging.array(part.name("items_taken"), "uint32")
-    times = staging.array(part.name("times"), "int64") if with_times else np.empty(0, np.int64)
-    return offsets, items, times
-
-
-_ROWS_WORTH_A_TASK = 25_000
-_ROWS_A_PART = 2_000_000
-_ROWS_A_BATCH = 20_000
-_NO_LIMIT = 2**31 - 1  # of bytes a batch; with any other Spark adds them up after every row
 
 
 @dataclass(frozen=True)
@@ -251,11 +59,6 @@ class StagedProfiles:
     rows_read: RowsRead
 
     @property
-    def n_users(self) -> int:
-        """Number of users."""
-        return len(self.users)
-
-    @property
     def n_rows(self) -> int:
         """Number of interactions."""
         return sum(part.n_rows for part in self.parts)
@@ -265,12 +68,24 @@ class StagedProfiles:
         """The type of places in the profiles."""
         return "uint32" if self.n_rows < 2**32 else "uint64"
 
-    def arrays(self) -> list[SealedArray]:
+    def in_parts(self) -> list[SealedArray]:
         """Return the model's arrays of profiles that lie in parts."""
         return [
             SealedArray(role, dtype, (self.n_rows,), tuple(part.name(role) for part in self.parts))
             for role, dtype in (("items_taken", "uint32"), ("times", "int64"))
         ]
+
+    def maps(self, titles: pl.DataFrame | None) -> dict[str, Any]:
+        """Return the arrays and tables of a model that are held here, by role."""
+        texts: dict[str, pl.Series] = {}
+        if titles is not None:
+            texts, _ = titles_by_code(titles, IdMap(self.items, noun="item"))
+        return {
+            "offsets": np.concatenate(([0], np.cumsum(self.lengths))),
+            "support": self.support,
+            "users": {Columns.User: self.users},
+            "items": {Columns.Item: self.items, **texts},
+        }
 
 
 def tasks_for(n_rows: int, n_tasks: int) -> int:
@@ -288,40 +103,153 @@ def stage_profiles(
     spark: SparkSession, source: SparkRows, staging: Staging, *, min_length: int, n_tasks: int
 ) -> StagedProfiles:
     """Build the profiles in the order of users, and give items their codes by popularity."""
-    bundle = BundleRows(staging, source.threshold)
     rows = source.rows.selectExpr("*", f"pmod(hash(user), {N_BUCKETS}) as bucket")
-    with settings(
-        spark,
-        execution__arrow__maxRecordsPerBatch=_ROWS_A_BATCH,
-        execution__arrow__maxBytesPerBatch=_NO_LIMIT,
-    ):
-        bundles = Bundles.told(collect(map_arrow(rows, bundle, bundle.schema), "Reading rows"))
-    read = source.rows_read or source.checked(bundles.facts)
-    n_parts = max(tasks_for(bundles.n_rows, n_tasks), -(-bundles.n_rows // _ROWS_A_PART))
-    n_shares = bundles.deal(staging, n_parts)
-    build = BuildProfiles(staging, min_length, source.item_type)
-    built = map_arrow(spark.range(0, n_shares, 1, n_shares), build, build.schema)
-    query = "select item, sum(support) as support, min(first) as first from {built} group by item"
-    table = collect(spark.sql(query, built=built), "Building profiles")
-    items = (
-        pl.DataFrame(pl.from_arrow(table))
-        .filter(pl.col("support") > 0)
-        .sort("support", "first", "item", descending=[True, False, False])
+    bundles = collect(
+        map_arrow(rows, partial(write_bundles, staging), BUNDLE_SCHEMA), "Reading rows"
     )
+    n_rows, names = source.n_rows, bundles["name"].to_pylist()
+    n_parts = max(tasks_for(n_rows, n_tasks), -(-n_rows // _ROWS_A_PART))
+    shares = deal(bundles, n_parts)
+
+    def build(number: int) -> tuple[int, int]:
+        return build_share(staging, number, read_share(staging, names, shares[number]), min_length)
+
+    left_out = run_numbered(spark, len(shares), build, "Building profiles")
+    repeats, short = np.sum(left_out, axis=0).tolist()
+    items = item_codes(staging, len(shares))
     if not len(items):
         raise InputError(f"The Spark DataFrame: no user took {min_length} items or more.")
-    staging.write_ids("items", items["item"])
-    arrangement = arrange(staging)
-    parts, buckets = arrangement.parts(n_parts), arrangement.buckets
-    arrangement.write(staging, parts)
-    run_numbered(
-        spark, len(parts), lambda k: write_part(staging, buckets, parts[k]), "Arranging profiles"
-    )
+    users, parts = cut_parts(staging, len(shares), n_parts)
+    run_numbered(spark, len(parts), lambda k: write_part(staging, parts[k]), "Arranging profiles")
     return StagedProfiles(
         parts,
-        arrangement.users,
-        arrangement.lengths,
+        users["user"],
+        users["length"].to_numpy(),
         items["item"],
         items["support"].to_numpy().astype(np.uint32),
-        replace(read, repeats=arrangement.n_repeats, short_profiles=arrangement.n_short),
+        replace(source.rows_read, repeats=repeats, short_profiles=short),
     )
+
+
+def build_share(
+    staging: Staging, number: int, rows: pl.DataFrame, min_length: int
+) -> tuple[int, int]:
+    """Build the profiles of a share of users from all their rows, and write them.
+
+    Written are its users and its items as tables, and the profiles, in the order of users: items by
+    their number in the share's table, and times. Returns how many rows repeat others and how many
+    profiles are short.
+    """
+    rows = in_order(rows)
+    (users, user_codes), (items, item_codes) = encode(rows["user"]), encode(rows["item"])
+    times, sequence = rows["time"].to_numpy(), rows["sequence"].to_numpy()
+    profiles = build_profiles(
+        user_codes, item_codes, times, len(users), len(items), min_length=min_length
+    )
+    taken = profiles.items_kept[profiles.items].astype(np.uint32)
+    name = f"{number:06d}"
+    firsts = sequence[first_places(user_codes, len(users))][profiles.users_kept]
+    kept = {"user": users.gather(profiles.users_kept), "first": firsts}
+    kept["length"] = np.diff(profiles.offsets)
+    staging.write_frame(f"share_users-{name}", pl.DataFrame(kept))
+    # Items of short profiles alone are there as well: they may be first seen here.
+    support = np.bincount(taken, minlength=len(items))
+    firsts = sequence[first_places(item_codes, len(items))]
+    found = {"item": items, "support": support, "first": firsts}
+    staging.write_frame(f"share_items-{name}", pl.DataFrame(found))
+    staging.write_array(f"share_taken-{name}", taken)
+    staging.write_array(f"share_times-{name}", profiles.times)
+    return profiles.n_repeats, profiles.n_short
+
+
+def in_order(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return rows by sequence, those that share one by user and item.
+
+    Examples
+    --------
+    >>> rows = {"user": [1, 2, 1], "item": [5, 6, 4], "time": [0, 0, 0], "sequence": [7, 3, 7]}
+    >>> in_order(pl.DataFrame(rows))["item"].to_list()
+    [6, 4, 5]
+    """
+    ordered = rows.sort("sequence")  # several keys take three times as long
+    sequence = ordered["sequence"].to_numpy()
+    is_unique = (sequence[1:] != sequence[:-1]).all()
+    return ordered if is_unique else rows.sort("sequence", "user", "item")
+
+
+def first_places(codes: NDArray[np.uint32], n_codes: int) -> NDArray[np.intp]:
+    """Return where each code stands first; codes are numbered in the order of first appearance.
+
+    Examples
+    --------
+    >>> first_places(np.array([0, 1, 0, 2], dtype=np.uint32), 3)
+    array([0, 1, 3])
+    """
+    return np.searchsorted(np.maximum.accumulate(codes), np.arange(n_codes, dtype=codes.dtype))
+
+
+def item_codes(staging: Staging, n_shares: int) -> pl.DataFrame:
+    """Write and return the items of all shares by code: by support, then by first row."""
+    items = staging.frame("share_items-000000")
+    for number in range(1, n_shares):  # one after the other, as each may have most items
+        both = pl.concat([items, staging.frame(f"share_items-{number:06d}")])
+        items = both.group_by("item").agg(pl.sum("support"), pl.min("first"))
+    items = items.filter(pl.col("support") > 0)
+    items = items.sort("support", "first", "item", descending=[True, False, False])
+    items = items.with_columns(code=pl.int_range(pl.len(), dtype=pl.UInt32))
+    staging.write_frame("items", items)
+    return items
+
+
+def cut_parts(
+    staging: Staging, n_shares: int, n_parts: int
+) -> tuple[pl.DataFrame, tuple[ProfilePart, ...]]:
+    """Return all users in the order of their first rows, or of their ids, cut into parts.
+
+    What tasks have to know of a part is written: its users, and its rows in each share.
+    """
+    users = pl.concat(
+        staging.frame(f"share_users-{number:06d}").with_columns(share=pl.lit(number, pl.UInt32))
+        for number in range(n_shares)
+    ).sort("first", "user")
+    lengths, shares = users["length"].to_numpy(), users["share"].to_numpy()
+    parts: list[ProfilePart] = []
+    first_row, done = 0, np.zeros(n_shares, dtype=np.int64)
+    for number, (first, last) in enumerate(equal_blocks(lengths, n_parts)):
+        n_rows = int(lengths[first:last].sum())
+        part = ProfilePart(number, last - first, first_row, n_rows)
+        here = np.bincount(
+            shares[first:last], weights=lengths[first:last], minlength=n_shares
+        ).astype(np.int64)
+        staging.write_array(part.name("lengths"), lengths[first:last])
+        staging.write_array(part.name("shares"), shares[first:last])
+        staging.write_array(part.name("slices"), np.stack([done, here]))
+        parts.append(part)
+        first_row, done = first_row + n_rows, done + here
+    return users, tuple(parts)
+
+
+def write_part(staging: Staging, part: ProfilePart) -> None:
+    """Write a part's items by code and its times, from its slice of each share."""
+    table = staging.frame("items").select("item", "code")
+    slices = staging.array(part.name("slices"), "int64").reshape(2, -1)
+    items, times = np.empty(part.n_rows, np.uint32), np.empty(part.n_rows, np.int64)
+    done = 0
+    for share, (first, n) in enumerate(slices.T.tolist()):
+        if not n:
+            continue
+        known = staging.frame(f"share_items-{share:06d}").select("item")
+        found = known.join(table, on="item", how="left", maintain_order="left")
+        codes = found["code"].fill_null(0).to_numpy()  # of short profiles alone
+        some = staging.array(f"share_taken-{share:06d}", "uint32", first, n)
+        items[done : done + n] = codes[some]
+        times[done : done + n] = staging.array(f"share_times-{share:06d}", "int64", first, n)
+        done += n
+    lengths = staging.array(part.name("lengths"), "int64")
+    # Slices lie end to end, each in the order of its users.
+    by_share = np.argsort(staging.array(part.name("shares"), "uint32"), kind="stable")
+    sources = np.empty(len(lengths), dtype=np.int64)
+    sources[by_share] = np.cumsum(lengths[by_share]) - lengths[by_share]
+    _, items, times = select_profiles(sources, lengths, items, times)
+    staging.write_array(part.name("items_taken"), items)
+    staging.write_array(part.name("times"), times)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import shutil
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +20,7 @@ from surerec._files import follow
 from surerec.errors import InputError, LeftOutWarning
 from surerec.interactions import read_members
 from surerec.recommenders import load
-from surerec.spark._session import check_seen, cores, map_arrow, run_numbered, stage
+from surerec.spark._session import cores, map_arrow, run_numbered, stage
 from surerec.storage import load_model, save_model
 
 if TYPE_CHECKING:
@@ -60,7 +58,6 @@ class SparkEngine:
         place = folder.absolute() / f".statistics-{secrets.token_hex(4)}"
         try:
             save_model(place, statistics, {})
-            check_seen(self.spark, place)
             yield partial(self._spread, place)
         finally:
             shutil.rmtree(place, ignore_errors=True)
@@ -98,31 +95,25 @@ class _Recommend:
     folder: str
     recommender: str | None
     updated: float
-    users: str | None
-    """A file of codes; None for all users."""
+    users: NDArray[np.int64] | None
+    """Their codes; None for all users."""
     n: int
     """How many users or groups there are."""
     at_once: int
     options: RecommendOptions
-    groups: str | None = None
-    """A file of groups instead, a line of JSON with the name and the members of each."""
+    groups: list[tuple[str, list[Any]]] | None = None
+    """Groups instead, with the name and the members of each."""
     together: str | None = None
 
     def rows(self, block: int) -> pl.DataFrame:
         """Return the rows of one block of users or groups."""
-        model = _model(self.folder, self.recommender, self.updated)
+        model = _model(self.folder, self.recommender, self.updated).model_
         here = slice(block * self.at_once, min((block + 1) * self.at_once, self.n))
         if self.groups is not None:
-            with Path(self.groups).open(encoding="utf-8") as lines:
-                some = dict(map(json.loads, islice(lines, here.start, here.stop)))
-            return model.model_.group_rows(some, self.options, self.together)
-        codes = (
-            np.arange(here.start, here.stop)
-            if self.users is None
-            else np.load(self.users, mmap_mode="r")[here]
-        )
+            return model.group_rows(dict(self.groups[here]), self.options, self.together)
+        codes = np.arange(here.start, here.stop) if self.users is None else self.users[here]
         # By code: to sort millions of ids in each worker would take longer than most answers.
-        return model.model_.rows_of(codes, self.options)
+        return model.rows_of(codes, self.options)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the task."""
@@ -200,20 +191,15 @@ def recommend_spark(
             "driver and all executors share and may write to."
         ) from error
     try:
-        if codes is not None:
-            np.save(aside / "codes.npy", codes)
-        if members is not None:
-            lines = (json.dumps(each) + "\n" for each in members.items())
-            (aside / "groups.json").write_text("".join(lines), encoding="utf-8")
         ask = _Recommend(
             str(folder),
             recommender,
             (folder / "manifest.json").stat().st_mtime,
-            None if codes is None else str(aside / "codes.npy"),
+            codes,
             n,
             _at_once(spark, n),
             options,
-            None if members is None else str(aside / "groups.json"),
+            None if members is None else list(members.items()),
             together,
         )
         said = (
@@ -276,7 +262,6 @@ def _at_once(spark: SparkSession, n: int) -> int:
 def _write(spark: SparkSession, ask: _Recommend, folder: Path, about: dict[str, str]) -> int:
     n_blocks = -(-ask.n // ask.at_once)
     n_tasks = min(n_blocks, _TASKS_A_CORE * cores(spark))
-    check_seen(spark, Path(ask.folder))
     first = _plain(ask.rows(0))
     schema = ", ".join(
         f"{name} {_DDL.get(type(kind), 'bigint')}" for name, kind in first.schema.items()

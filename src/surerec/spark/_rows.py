@@ -3,41 +3,81 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import numpy as np
 
-from surerec.precedence.counting import WIDE, RowForm, narrowest, slots_of, too_popular
-from surerec.spark._counting import (
-    SIDES,
-    CombineCells,
-    CountCells,
-    item_blocks,
-    plan_counting,
-    write_both,
-    write_held,
-    write_largest,
-    write_spans,
+from surerec._arguments import check_choice
+from surerec.errors import InputError
+from surerec.precedence import Strategy, Ties
+from surerec.precedence.counting import (
+    WIDE,
+    DenseRows,
+    RowForm,
+    check_budget,
+    narrowest,
+    slots_of,
+    too_popular,
 )
+from surerec.spark._counting import SIDES, item_blocks, plan_counting, write_held, write_spans
 from surerec.spark._profiles import tasks_for
-from surerec.spark._session import collect, map_arrow, run_numbered, settings
+from surerec.spark._session import run_numbered
 from surerec.spark._staging import SealedArray
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
     from pyspark.sql import SparkSession
 
     from surerec.precedence import Direction
-    from surerec.spark._counting import CountingGrid, RowWriter
     from surerec.spark._profiles import StagedProfiles
     from surerec.spark._staging import Staging
 
+    RowWriter: TypeAlias = Callable[[Staging, str, NDArray[np.unsignedinteger]], None]
+    """Writes the rows of one block as parts, the same each time."""
 
-_RECORDS_A_BATCH = 16
+
 _ROWS_AN_INDEX = 4_000_000
 _FIRST_LOOK = 16  # of the most popular items, whose counts are the largest
 _FEWEST_A_WAVE = 256
 _BEYOND = 1.1  # of what is left of a budget: one wave too much costs less than one more wave
+
+
+@dataclass(frozen=True)
+class Counting:
+    """How counts are made on Spark; none of it changes them."""
+
+    ties: Ties = "order"
+    """Items of one instant precede each other in the order of the sequence column, or not."""
+    strategy: Strategy = "auto"
+    """As in :func:`surerec.count_precedence`."""
+    memory: int = 16_000_000_000
+    """Bytes for rows in the model: dense if they fit, else the most popular items' rows."""
+    task_memory: int = 256_000_000
+    """Bytes that one task may take for its rows of counts."""
+    blocks: tuple[int, int] | None = None
+    """Numbers of user blocks and item blocks, instead of the choice that moves fewest bytes."""
+
+    def check(self, *, has_sequence: bool) -> None:
+        """Refuse what cannot be."""
+        check_choice("ties", self.ties, get_args(Ties))
+        check_choice("strategy", self.strategy, get_args(Strategy))
+        if self.ties == "order" and not has_sequence:
+            raise InputError(
+                "ties='order' needs a sequence column, for the rows of a Spark DataFrame have no "
+                "order: name one with sequence= in Python or --sequence on the command line, or "
+                "use ties='strict'."
+            )
+        if self.blocks is not None and min(self.blocks) < 1:
+            raise InputError(f"blocks is {self.blocks}; both numbers must be at least 1.")
+
+    def strategy_for(self, n_items: int, counter: np.dtype[Any]) -> Strategy:
+        """Choose how rows are held."""
+        check_budget(self.memory, n_items)
+        if self.strategy != "auto":
+            return self.strategy
+        return "dense" if DenseRows.bytes_needed(n_items, counter) <= self.memory else "bounded"
 
 
 @dataclass(frozen=True)
@@ -47,10 +87,12 @@ class RowCounting:
     spark: SparkSession
     staging: Staging
     profiles: StagedProfiles
-    strict: bool
+    counting: Counting
     n_tasks: int
-    task_memory: int
-    blocks: tuple[int, int] | None
+
+    @property
+    def _strict(self) -> bool:
+        return self.counting.ties == "strict"
 
     @property
     def n_items(self) -> int:
@@ -75,65 +117,46 @@ class RowCounting:
         """
         first = min(self._n_heads, _FIRST_LOOK)
         for rows in ((0, first), (first, self._n_heads)):
-            if rows[0] == rows[1]:
-                continue
-            plan = self._count(rows, "followers", WIDE.name, write_largest)
-            found = [self.staging.facts(f"{x}-largest") for x in plan.names]
-            wanted = narrowest(max(facts["largest"] for facts in found))
-            if wanted != narrowest(0):
-                return wanted
+            if rows[0] < rows[1]:
+                _, largest = self._count(rows, "followers", WIDE, lambda *_: None)
+                if narrowest(largest) == WIDE:
+                    return WIDE
         return narrowest(0)
 
     def dense(self) -> list[SealedArray]:
-        """Count all rows; give the arrays of both directions, each the transpose of the other.
-
-        How wide they are is known when they are counted: no look beforehand.
-        """
-        plan = self._count((0, self.n_items), "followers", self.widest.name, write_both)
-        shape, names = (self.n_items, self.n_items), plan.names
-        kinds = tuple(self.staging.facts(f"{name}-counter")["counter"] for name in names)
-        counter = max(kinds, key=lambda kind: np.dtype(kind).itemsize)
-        transposed = tuple(f"{name}-transposed" for name in names)
+        """Count all rows; return the arrays of both directions, each the transpose of the other."""
+        names, largest = self._count(
+            (0, self.n_items), "followers", self.widest, lambda staging, *x: staging.write_array(*x)
+        )
+        counter, shape = narrowest(largest).name, (self.n_items, self.n_items)
         return [
-            SealedArray("followers", counter, shape, names, kinds),
-            SealedArray("predecessors", counter, shape, transposed, kinds, across=True),
+            SealedArray(role, counter, shape, names, self.widest.name, transposed=transposed)
+            for role, transposed in (("followers", False), ("predecessors", True))
         ]
 
     def held(
-        self, direction: Direction, counter: np.dtype[Any], work: NDArray[np.int64], budget: int
+        self, direction: Direction, counter: np.dtype[Any], budget: int
     ) -> tuple[list[SealedArray], dict[str, NDArray[Any]]]:
         """Count the rows of the most popular items, as many as a budget takes.
 
-        Gives the arrays that lie in parts, and those that are made here. How much rows take is
+        Returns the arrays that lie in parts, and those that are made here. How much rows take is
         known when they are counted, so they are counted in waves, each as large as those before
         let expect.
         """
         form = RowForm(self.n_items, counter)
-        guess = np.minimum(form.dense_bytes, form.bytes_a_count * work)
-        names: list[str] = []
-        lengths = np.empty(0, np.int64)
-        taken = 0
+        names: tuple[str, ...] = ()
+        lengths, taken = np.empty(0, np.int64), 0
         while budget and taken <= budget and len(lengths) < self.n_items:
             done = len(lengths)
-            wave = _wave(guess[done:], taken / max(int(guess[:done].sum()), 1), budget - taken)
+            wave = max(int(_BEYOND * (budget - taken) * done / max(taken, 1)), _FEWEST_A_WAVE)
             rows = (done, min(done + wave, self.n_items))
-            plan = self._count(rows, direction, counter.name, write_held)
-            names += plan.names
-            found = [self.staging.array(f"{x}-lengths", "int64") for x in plan.names]
+            new, _ = self._count(rows, direction, counter, write_held)
+            names += new
+            found = [self.staging.array(f"{name}-lengths", "int64") for name in new]
             lengths = np.concatenate([lengths, *found])
             taken = int(form.bytes_of(lengths < 0, lengths).sum())
         ends = np.cumsum(form.bytes_of(lengths < 0, lengths))
-        return self._held_arrays(
-            direction, counter, names, lengths[: np.searchsorted(ends, budget, side="right")]
-        )
-
-    def _held_arrays(
-        self,
-        direction: Direction,
-        counter: np.dtype[Any],
-        names: list[str],
-        lengths: NDArray[np.int64],
-    ) -> tuple[list[SealedArray], dict[str, NDArray[Any]]]:
+        lengths = lengths[: np.searchsorted(ends, budget, side="right")]
         is_dense = lengths < 0
         offsets = np.concatenate(([0], np.cumsum(lengths[~is_dense])))
         n_counts = (int(offsets[-1]),)
@@ -152,66 +175,52 @@ class RowCounting:
         return sealed, {f"{direction}_held_slots": slots, f"{direction}_held_offsets": offsets}
 
     def _count(
-        self, rows: tuple[int, int], direction: Direction, counter: str, write: RowWriter
-    ) -> CountingGrid:
-        """Count the rows of some items, in blocks."""
+        self, rows: tuple[int, int], direction: Direction, counter: np.dtype[Any], write: RowWriter
+    ) -> tuple[tuple[str, ...], int]:
+        """Count the rows of some items; return the names of their parts and the largest count."""
+        staging = self.staging
         plan = plan_counting(
-            list(self.profiles.parts),
+            self.profiles.parts,
             self.profiles.support,
             rows,
             direction,
-            counter=counter,
+            counter=counter.name,
+            strict=self._strict,
             n_tasks=tasks_for(self.profiles.n_rows, self.n_tasks),
-            task_memory=self.task_memory,
-            blocks=self.blocks,
+            task_memory=self.counting.task_memory,
+            blocks=self.counting.blocks,
         )
-        count = CountCells(self.staging, plan, self.strict, write)
-        numbers = self.spark.range(0, plan.n_cells, 1, plan.n_cells)
-        cells = map_arrow(numbers, count, count.schema)
+        kinds: list[str] = []
+
+        def finish(block: int) -> int:
+            found = plan.add_cells(staging, block, kinds) if kinds else plan.count(staging, block)
+            write(staging, plan.names[block], found)
+            return int(found.max(initial=0))
+
         description = "Counting who took what before what"
-        if len(plan.user_blocks) == 1:
-            collect(cells, description)
-            return plan
-        combine = CombineCells(self.staging, plan, write)
-        by_block = cells.repartition(plan.n_blocks, "block").sortWithinPartitions(
-            "block", "users", "chunk"
-        )
-        with settings(self.spark, execution__arrow__maxRecordsPerBatch=_RECORDS_A_BATCH):
-            collect(map_arrow(by_block, combine, combine.schema), description)
-        return plan
+        if len(plan.user_blocks) > 1:
+            kinds = run_numbered(
+                self.spark, plan.n_cells, lambda k: plan.write_cell(staging, k), description
+            )
+        largest = run_numbered(self.spark, len(plan.item_blocks), finish, description)
+        return plan.names, max(largest, default=0)
 
+    def index(self) -> list[SealedArray]:
+        """Write the spans of every item, and return their arrays."""
+        profiles, staging, strict = self.profiles, self.staging, self._strict
+        n_tasks = tasks_for(profiles.n_rows, self.n_tasks)
+        n_blocks = max(n_tasks, -(-profiles.n_rows // _ROWS_AN_INDEX))
+        blocks = item_blocks(profiles.support, n_blocks, self.n_items)
+        parts, kind = profiles.parts, profiles.index_type
 
-def _wave(guess: NDArray[np.int64], taken_of_guess: float, left: int) -> int:
-    """Return how many more rows to count, given how much of the guesses those before took."""
-    expected = np.cumsum(guess) * (taken_of_guess or 1.0)
-    wanted = int(np.searchsorted(expected, _BEYOND * left, side="right"))
-    return max(wanted, _FEWEST_A_WAVE)
+        def write(number: int) -> None:
+            write_spans(staging, parts, blocks[number], number, index_type=kind, strict=strict)
 
-
-def index_items(
-    spark: SparkSession, staging: Staging, profiles: StagedProfiles, *, strict: bool, n_tasks: int
-) -> tuple[list[SealedArray], dict[Direction, NDArray[np.int64]]]:
-    """Write the spans of every item; give the arrays, and the work of each item by direction."""
-    n_tasks = tasks_for(profiles.n_rows, n_tasks)
-    n_blocks = max(n_tasks, -(-profiles.n_rows // _ROWS_AN_INDEX))
-    blocks = item_blocks(profiles.support, n_blocks, len(profiles.support))
-    parts, index_type = profiles.parts, profiles.index_type
-
-    def write(number: int) -> None:
-        write_spans(staging, parts, blocks[number], number, index_type=index_type, strict=strict)
-
-    run_numbered(spark, len(blocks), write, "Indexing profiles by item")
-
-    def names(role: str) -> tuple[str, ...]:
-        return tuple(f"{role}-{k:06d}" for k in range(len(blocks)))
-
-    arrays = [
-        SealedArray(role, profiles.index_type, (profiles.n_rows,), names(role))
-        for side in SIDES
-        for role in (f"{side}_starts", f"{side}_stops")
-    ]
-    work = {
-        direction: np.concatenate([staging.array(name, "int64") for name in names(f"{side}_work")])
-        for side, direction in SIDES.items()
-    }
-    return arrays, work
+        run_numbered(self.spark, len(blocks), write, "Indexing profiles by item")
+        return [
+            SealedArray(
+                role, kind, (profiles.n_rows,), tuple(f"{role}-{k:06d}" for k in range(len(blocks)))
+            )
+            for side in SIDES
+            for role in (f"{side}_starts", f"{side}_stops")
+        ]

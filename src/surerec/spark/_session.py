@@ -6,29 +6,24 @@ import gc
 import json
 import os
 import re
-import secrets
 import shutil
 import socket
 import sys
-import threading
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from surerec._progress import progress
-from surerec.datasets import CATALOGUE
+from surerec._progress import LOGGER
 from surerec.errors import InputError, SurerecError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
-
-    from surerec.spark._staging import Staging
 
 
 _SEPARATORS = ("::", "\t", ";", "|", ",")
@@ -47,14 +42,12 @@ def read_frame(spark: SparkSession, data: str, columns: Sequence[str] | None = N
     columns : sequence of str, optional
         Names of all columns of a text without a header.
     """
-    if data in CATALOGUE and not Path(data).exists():
-        raise InputError(
-            f"{data}: on Spark the data are a file or folder that all executors can read, not a "
-            "name; write it as Parquet with load_dataset(…).to_frame().write_parquet(…)."
-        )
     is_address = "://" in data
     if not is_address and not Path(data).exists():
-        raise InputError(f"{data}: no such file.")
+        raise InputError(
+            f"{data}: no such file; on Spark the data are a file or folder that all executors can "
+            "read, not the name of a data set."
+        )
     # Not as an URI: Spark takes %20 for what it says.
     where = data if is_address else f"file://{Path(data).resolve()}"
     reader: Any = spark.read
@@ -88,6 +81,13 @@ def _is_parquet(data: str) -> bool:
 
 # The first that is found counts; what its group found fills the sentence.
 _SENTENCES: Final = (
+    (
+        r"InputError: There is no folder ([^;\n]+)",
+        (
+            "An executor does not see {}: the model folder must be on a path that the driver and "
+            "all executors share."
+        ),
+    ),
     (r"surerec\.errors\.\w+: ([^\n]+)", "{}"),
     (
         (
@@ -117,7 +117,7 @@ _SENTENCES: Final = (
     (
         r"FileNotFoundError:.*?: '([^']+)'",
         (
-            "An executor does not find {}: the model folder must be on a path that the driver and "
+            "An executor does not see {}: the model folder must be on a path that the driver and "
             "all executors share."
         ),
     ),
@@ -126,6 +126,10 @@ _SENTENCES: Final = (
         "An executor may not write {}: give it the right to, or name another shared path.",
     ),
     (r"PATH_NOT_FOUND\] ([^\n]+)", "Spark finds no data there: {}"),
+    (
+        r"(No space left on device|Disk quota exceeded)",
+        "The shared path is full ({}): make room there, or count with strategy='bounded'.",
+    ),
     (
         r"(ExecutorLostFailure|executors? (?:was|were) lost)",
         (
@@ -159,15 +163,23 @@ def plain_errors() -> Iterator[None]:
     except SurerecError:
         raise
     except Exception as error:
-        if not type(error).__module__.startswith(("pyspark", "py4j")):
+        if not _is_of_spark(error):
             raise
         raise InputError(sentence_for(str(error))) from error
 
 
-_MASTER = re.compile(
-    r"local(\[(\d+|\*)(,\s*\d+)?\])?|local-cluster\[\d+,\s*\d+,\s*\d+\]|spark://.+:\d+|yarn|k8s://.+"
-)
+def _is_of_spark(error: Exception) -> bool:
+    return type(error).__module__.startswith(("pyspark", "py4j"))
+
+
 _SECONDS_TO_KNOCK = 5
+_SETTINGS: Final = {
+    "spark.log.level": "ERROR",  # errors come as a sentence; no more
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    # No limit: with any other Spark adds bytes up after every row.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+}
 
 
 def require_spark() -> None:
@@ -175,13 +187,11 @@ def require_spark() -> None:
     if find_spec("pyspark") is None:
         raise InputError("Spark needs pyspark: pip install 'surerec[spark]'.")
     home = os.environ.get("JAVA_HOME")
-    at_home = shutil.which("java", path=str(Path(home) / "bin")) if home else None
-    if home and at_home is None:
-        raise InputError(f"JAVA_HOME is {home}, where there is no Java; name a Java 17 or newer.")
-    if at_home is None and shutil.which("java") is None:
+    if shutil.which("java", path=str(Path(home) / "bin") if home else None) is None:
+        where = f" in JAVA_HOME, {home}" if home else ""
         raise InputError(
-            "Spark needs Java 17 or newer, and there is none: install it (on Debian and Ubuntu "
-            "openjdk-17-jre-headless), or name it in JAVA_HOME."
+            f"Spark needs Java 17 or newer, and there is none{where}: install it (on Debian and "
+            "Ubuntu openjdk-17-jre-headless), or name it in JAVA_HOME."
         )
 
 
@@ -209,37 +219,31 @@ def spark_session(
         If pyspark or Java is missing, or the master cannot be used or reached.
     """
     require_spark()
-    if master is not None:
+    if master is not None and master.startswith("spark://"):
         _check_master(master)
     # The same Python everywhere, on one machine: a cluster names its own.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    from pyspark.errors import PySparkException  # noqa: PLC0415  # an extra
-    from pyspark.sql import SparkSession  # noqa: PLC0415
+    from pyspark.sql import SparkSession  # noqa: PLC0415  # an extra
 
     builder: Any = SparkSession.Builder().appName("surerec")
-    builder = builder.config("spark.ui.showConsoleProgress", "false")
-    builder = builder.config("spark.log.level", "ERROR")  # errors come as a sentence; no more
-    builder = builder.config("spark.sql.session.timeZone", "UTC")
-    if master is not None:
-        builder = builder.master(master)
-    if executor_memory is not None:
-        builder = builder.config("spark.executor.memory", executor_memory)
-    for name, value in (settings or {}).items():
+    given = {**_SETTINGS, "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
+    given |= {} if master is None else {"spark.master": master}
+    given |= {} if executor_memory is None else {"spark.executor.memory": executor_memory}
+    for name, value in {**given, **(settings or {})}.items():
         builder = builder.config(name, value)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # on pandas, hosts and ports: nothing to do about
             session: SparkSession = builder.getOrCreate()
-    except PySparkException as error:
+    except Exception as error:
+        if not _is_of_spark(error):
+            raise
         if "JAVA_GATEWAY_EXITED" in str(error):
             raise InputError(
                 "Java did not start Spark; see what it says above, and that it is Java 17 or newer."
             ) from error
-        raise InputError(f"Spark did not start: {str(error).splitlines()[0]}") from error
-    except Exception as error:
-        if not type(error).__module__.startswith("py4j"):
-            raise
-        reason = next((x for x in str(error).splitlines() if "Exception: " in x), str(error))
+        lines = str(error).splitlines()
+        reason = next((line for line in lines if "Exception: " in line), lines[0])
         raise InputError(
             f"Spark did not start on the master {master!r}: {reason.split('Exception: ')[-1]}"
         ) from error
@@ -247,21 +251,12 @@ def spark_session(
 
 
 def _check_master(master: str) -> None:
-    if not _MASTER.fullmatch(master):
-        raise InputError(
-            f"{master!r} is no Spark master: write local[4], spark://host:7077, yarn or "
-            "k8s://https://host:port."
-        )
-    if not master.startswith("spark://"):
-        return
-    addresses = master.removeprefix("spark://").split(",")
-    for address in addresses:
+    """Refuse a standalone master that does not answer: Spark would try for minutes."""
+    for address in master.removeprefix("spark://").split(","):
         host, _, port = address.rpartition(":")
-        try:
-            with socket.create_connection((host, int(port)), timeout=_SECONDS_TO_KNOCK):
-                return
-        except (OSError, ValueError, OverflowError):
-            continue
+        with suppress(OSError, ValueError, OverflowError):
+            socket.create_connection((host, int(port)), timeout=_SECONDS_TO_KNOCK).close()
+            return
     raise InputError(
         f"Nobody answers at the Spark master {master}; check the address, and that it is running."
     )
@@ -273,48 +268,6 @@ def cores(spark: SparkSession) -> int:
     return int(context.defaultParallelism) if context is not None else 8
 
 
-def check_seen(spark: SparkSession, model: Path) -> None:
-    """Refuse a model folder that an executor does not see."""
-    seen = run_numbered(
-        spark, cores(spark), lambda _: model.is_dir(), "Looking at the model folder"
-    )
-    if not all(seen):
-        raise InputError(
-            f"An executor does not see {model}: the model folder must be on a path that the "
-            "driver and all executors share."
-        )
-
-
-def check_shared(spark: SparkSession, staging: Staging) -> None:
-    """Refuse a folder that executors and driver do not share."""
-    staging.write_facts("shared", {})
-    folder = staging.path("")
-
-    def look(number: int) -> str | None:
-        if not staging.path("shared").exists():
-            return "does not see"
-        try:
-            staging.write_facts(f"shared-{number}", {})
-        except OSError:
-            return "cannot write into"
-        return None
-
-    n_tasks = cores(spark)
-    for problem in run_numbered(spark, n_tasks, look, "Looking at the shared folder"):
-        if problem:
-            raise InputError(
-                f"An executor {problem} {folder.parent}: the model folder must be on a path that "
-                "the driver and all executors share and may write to."
-            )
-    for number in range(n_tasks):
-        if not staging.path(f"shared-{number}").exists():
-            raise InputError(
-                f"What an executor writes into {folder.parent} is not seen here: the model folder "
-                "must be on a path that the driver and all executors share."
-            )
-
-
-_SECONDS_BETWEEN_LOOKS = 0.5
 _MANY_OBJECTS = 20_000
 
 
@@ -350,7 +303,7 @@ def spare_collections() -> None:
 def run_numbered(
     spark: SparkSession, n_tasks: int, task: Callable[[int], Any], description: str
 ) -> list[Any]:
-    """Run a task for each number; give what they answered, which JSON must be able to say."""
+    """Run a task for each number, and return the results; they travel as JSON."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -373,59 +326,17 @@ def collect(frame: DataFrame, description: str) -> pa.Table:
 
 @contextmanager
 def stage(spark: SparkSession, description: str) -> Iterator[None]:
-    """Show how many tasks of the jobs inside are done, and give their errors in a sentence."""
-    context = getattr(spark, "_sc", None)  # Spark Connect has none, and no tracker
-    with plain_errors():
-        if context is None:
-            yield
-            return
-        group = f"surerec-{secrets.token_hex(4)}"
-        context.setJobGroup(group, description)
-        over = threading.Event()
-        with progress(description, total=1.0) as advance:
-            watcher = threading.Thread(
-                target=_watch, args=(context.statusTracker(), group, advance, over), daemon=True
-            )
-            watcher.start()
-            try:
-                yield
-            except KeyboardInterrupt:
-                context.cancelJobGroup(group)
-                raise
-            finally:
-                over.set()
-                watcher.join()
-                context.setLocalProperty("spark.jobGroup.id", None)
-                context.setLocalProperty("spark.job.description", None)
+    """Describe the jobs inside in the log and on Spark's pages; raise their errors as a sentence.
 
-
-def _watch(
-    tracker: Any, group: str, advance: Callable[[float], None], over: threading.Event
-) -> None:
-    shown = 0.0
-    while not over.wait(_SECONDS_BETWEEN_LOOKS):
-        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
-        numbers = {number for job in jobs if job for number in job.stageIds}
-        stages = [info for number in numbers if (info := tracker.getStageInfo(number))]
-        total = sum(info.numTasks for info in stages)
-        done = sum(info.numCompletedTasks for info in stages) / total if total else 0.0
-        if done > shown:
-            advance(done - shown)
-            shown = done
-
-
-@contextmanager
-def settings(spark: SparkSession, **values: object) -> Iterator[None]:
-    """Set what Spark's SQL is to do for a while; ``__`` stands for a dot."""
-    names = {f"spark.sql.{key.replace('__', '.')}": str(value) for key, value in values.items()}
-    before: Mapping[str, str | None] = {name: spark.conf.get(name, None) for name in names}
-    for name, value in names.items():
-        spark.conf.set(name, value)
+    How far they are shows Spark itself, on a terminal.
+    """
+    context = getattr(spark, "_sc", None)  # Spark Connect has none
+    LOGGER.info("%s …", description)
+    if context is not None:
+        context.setJobDescription(description)
     try:
-        yield
+        with plain_errors():
+            yield
     finally:
-        for name, old in before.items():
-            if old is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, old)
+        if context is not None:
+            context.setJobDescription(None)

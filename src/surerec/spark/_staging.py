@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import io
 import itertools
-import json
 import math
 import os
 import secrets
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_PIECE = 16 << 20
+_PIECE = 8 << 20  # numbers that are joined at a time
 
 
 @dataclass(frozen=True)
@@ -41,16 +40,10 @@ class SealedArray:
     shape: tuple[int, ...]
     parts: tuple[str, ...]
     """Their names in order; end to end, they may hold more than the array."""
-    kinds: tuple[str, ...] | None = None
-    """The type of each part's numbers, if not that of the array."""
-    across: bool = False
-    """Whether the parts lie side by side instead: each holds some columns of all rows."""
-
-    @property
-    def kinds_of_parts(self) -> list[tuple[str, np.dtype[Any]]]:
-        """The name of each part, and the type of its numbers."""
-        kinds = self.kinds or (self.dtype,) * len(self.parts)
-        return [(part, np.dtype(kind)) for part, kind in zip(self.parts, kinds, strict=True)]
+    stored: str | None = None
+    """The type of the parts' numbers, if not that of the array."""
+    transposed: bool = False
+    """Whether the array is the transpose of what its parts hold."""
 
     @property
     def nbytes(self) -> int:
@@ -86,7 +79,7 @@ class Staging:
 
     def write_array(self, name: str, array: NDArray[Any]) -> None:
         """Write an array's numbers."""
-        self.write(name, [np.ascontiguousarray(array).reshape(-1).view(np.uint8).data])
+        self.write(name, [_bytes(array)])
 
     def array(self, name: str, dtype: str, first: int = 0, n: int = -1) -> NDArray[Any]:
         """Read an array's numbers, or `n` of them from the first on.
@@ -96,28 +89,19 @@ class Staging:
         kind = np.dtype(dtype)
         return np.fromfile(self.path(name), kind, n, offset=first * kind.itemsize)
 
-    def write_ids(self, name: str, ids: pl.Series) -> None:
-        """Write ids with their type."""
+    def write_frame(self, name: str, frame: pl.DataFrame) -> None:
+        """Write columns with their types."""
         sink = io.BytesIO()
-        ids.alias("id").to_frame().write_ipc(sink)
+        frame.write_ipc(sink)
         self.write(name, [sink.getvalue()])
 
-    def ids(self, name: str) -> pl.Series:
-        """Read ids."""
+    def frame(self, name: str) -> pl.DataFrame:
+        """Read columns."""
         content = self.path(name).read_bytes()  # a path with brackets would be taken for a pattern
-        return pl.read_ipc(io.BytesIO(content))["id"]
-
-    def write_facts(self, name: str, facts: dict[str, Any]) -> None:
-        """Write a few facts."""
-        self.write(name, [json.dumps(facts).encode()])
-
-    def facts(self, name: str) -> dict[str, Any]:
-        """Read facts."""
-        found: dict[str, Any] = json.loads(self.path(name).read_bytes())
-        return found
+        return pl.read_ipc(io.BytesIO(content))
 
     def seal(self, array: SealedArray) -> tuple[str, FileRecord]:
-        """Join the parts of an array into the file that a model has; give its name and record.
+        """Join the parts of an array into a file of the model; return its name and record.
 
         The bytes are those that :func:`surerec.storage.save_model` would write.
         """
@@ -125,12 +109,11 @@ class Staging:
         kind = np.lib.format.dtype_to_descr(np.dtype(array.dtype))
         facts = {"descr": kind, "fortran_order": False, "shape": array.shape}
         np.lib.format.write_array_header_1_0(head, facts)
-        checksum, size = hashlib.sha256(), 0
+        checksum, size, pieces = hashlib.sha256(), 0, map(_bytes, self._pieces(array))
         aside = self.model / f"{array.role}.{secrets.token_hex(8)}.part"
         try:
             with aside.open("xb") as file:
-                pieces = self._across(array) if array.across else self._end_to_end(array)
-                for piece in itertools.chain([head.getvalue()], pieces):
+                for piece in itertools.chain([memoryview(head.getvalue())], pieces):
                     file.write(piece)
                     checksum.update(piece)
                     size += len(piece)
@@ -147,28 +130,27 @@ class Staging:
             aside.unlink(missing_ok=True)
         return name, FileRecord(bytes=size, sha256=checksum.hexdigest())
 
-    def _end_to_end(self, array: SealedArray) -> Iterator[Any]:
+    def _pieces(self, array: SealedArray) -> Iterator[NDArray[Any]]:
+        parts = [self._mapped(part, array.stored or array.dtype) for part in array.parts]
+        if array.transposed:
+            n_rows, n_columns = array.shape
+            at_once = max(1, _PIECE // n_columns)
+            for first in range(0, n_rows, at_once):
+                columns = [x.reshape(-1, n_rows)[:, first : first + at_once] for x in parts]
+                yield np.concatenate(columns, dtype=array.dtype).T
+            return
         left = math.prod(array.shape)
-        for part, kind in array.kinds_of_parts:
-            first = 0
-            while left:
-                numbers = self.array(part, kind.name, first, min(_PIECE // kind.itemsize, left))
-                if not len(numbers):
-                    break
-                first, left = first + len(numbers), left - len(numbers)
-                yield numbers.astype(array.dtype, copy=False).view(np.uint8).data
+        for part in parts:
+            numbers = part[:left]
+            left -= len(numbers)
+            for first in range(0, len(numbers), _PIECE):
+                yield numbers[first : first + _PIECE].astype(array.dtype, copy=False)
 
-    def _across(self, array: SealedArray) -> Iterator[Any]:
-        n_rows, n_columns = array.shape
-        parts = [
-            (part, kind, self.path(part).stat().st_size // max(kind.itemsize * n_rows, 1))
-            for part, kind in array.kinds_of_parts
-        ]
-        at_once = max(1, _PIECE // max(np.dtype(array.dtype).itemsize * n_columns, 1))
-        for first in range(0, n_rows, at_once):
-            n = min(at_once, n_rows - first)
-            strips = [
-                self.array(part, kind.name, first * width, n * width).reshape(n, width)
-                for part, kind, width in parts
-            ]
-            yield np.hstack(strips, dtype=array.dtype).reshape(-1).view(np.uint8).data
+    def _mapped(self, name: str, dtype: str) -> NDArray[Any]:
+        if not self.path(name).stat().st_size:  # of which there is no map
+            return np.empty(0, dtype)
+        return np.memmap(self.path(name), dtype, "r")
+
+
+def _bytes(numbers: Any) -> memoryview:
+    return np.ascontiguousarray(numbers).reshape(-1).view(np.uint8).data

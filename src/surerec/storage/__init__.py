@@ -34,13 +34,11 @@ from surerec.storage._folder import (
     read_card,
     save_model,
     seal_model,
-    write_file,
     writing_errors,
 )
-from surerec.storage._manifest import JSON, RecommenderSpec
+from surerec.storage._manifest import RecommenderSpec
 
 __all__ = [
-    "JSON",
     "FileRecord",
     "RecommenderSpec",
     "StoredModel",
@@ -51,6 +49,5 @@ __all__ = [
     "read_card",
     "save_model",
     "seal_model",
-    "write_file",
     "writing_errors",
 ]

@@ -21,11 +21,8 @@ from surerec._state import ArraySchema
 from surerec._words import in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable
     from pathlib import Path
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
 
 
 TABLES: Final = {"users": Columns.User, "items": Columns.Item}
@@ -82,7 +79,6 @@ MOST_TEXT: Final = 1 << 30
 """Bytes of one text: texts are read, not mapped, and a stranger's file must not fill the memory."""
 
 _BINARY: Final = getattr(os, "O_BINARY", 0)  # of Windows
-_PIECE: Final = 16 << 20  # bytes between two moves of the progress bar
 
 # What NumPy's reader raises, beside ValueError, at a header that was made to lead it astray.
 _BAD_HEADER = (MemoryError, OverflowError, RecursionError, SyntaxError, TypeError, TokenError)
@@ -140,18 +136,12 @@ class Content:
         """Number of bytes."""
         return sum(part.nbytes for part in self.parts)
 
-    def pieces(self) -> Iterator[memoryview]:
-        """Return the bytes, piece by piece."""
-        for part in self.parts:
-            for start in range(0, part.nbytes, _PIECE):
-                yield part[start : start + _PIECE]
-
     @cached_property
     def sha256(self) -> str:
         """The checksum."""
         checksum = hashlib.sha256()
-        for piece in self.pieces():
-            checksum.update(piece)
+        for part in self.parts:
+            checksum.update(part)
         return checksum.hexdigest()
 
     @property
@@ -165,28 +155,34 @@ class Content:
         return FileRecord(bytes=self.size, sha256=self.sha256)
 
 
-def array_content(role: str, array: object, sizes: dict[str, int] | None = None) -> Content:
-    """Return an array as the bytes of a ``.npy`` file; ValueError unless it fits its schema."""
+def content_of(role: str, value: Any, sizes: dict[str, int] | None = None) -> Content:
+    """Return an array, a text or the columns of a table as the bytes of a file.
+
+    Raises
+    ------
+    ValueError
+        If an array does not fit its schema, a text is too long or no UTF-8, or ids are of another
+        type than integers and text.
+    """
+    if role in TABLES:
+        return Content(role, (_table_bytes(role, value),))
+    if role == "text":
+        content = value.encode("utf-8")
+        if len(content) > MOST_TEXT:
+            raise ValueError(f"it has {in_words(len(content))}, more than {in_words(MOST_TEXT)}")
+        return Content(role, (memoryview(content),))
     # By type, for a masked array would lose its mask.
-    if not isinstance(array, np.ndarray) or type(array) not in (np.ndarray, np.memmap):
-        raise ValueError(f"{role} is of type {type(array).__name__}, not a NumPy array")
-    ARRAYS[role].check(role, array, dict(sizes or {}))
-    flat = np.asarray(array, order="C")  # a single number keeps its shape, ()
+    if type(value) not in (np.ndarray, np.memmap):
+        raise ValueError(f"{role} is of type {type(value).__name__}, not a NumPy array")
+    ARRAYS[role].check(role, value, dict(sizes or {}))
+    flat = np.asarray(value, order="C")  # a single number keeps its shape, ()
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(flat))
     return Content(role, (memoryview(header.getvalue()), flat.reshape(-1).view(np.uint8).data))
 
 
-def text_content(role: str, text: str) -> Content:
-    """Return a text as the bytes of a UTF-8 file, line ends as they are, or raise ValueError."""
-    content = text.encode("utf-8")
-    if len(content) > MOST_TEXT:
-        raise ValueError(f"it has {in_words(len(content))}, more than {in_words(MOST_TEXT)}")
-    return Content(role, (memoryview(content),))
-
-
-def _table_content(role: str, columns: dict[str, pl.Series]) -> Content:
-    """Return columns as the bytes of an Arrow IPC file; ValueError for ids of another type.
+def _table_bytes(role: str, columns: dict[str, pl.Series]) -> memoryview:
+    """Return columns as the bytes of an Arrow IPC file.
 
     Written by pyarrow in one batch with plain types, so that equal columns give equal bytes
     however polars holds them.
@@ -203,17 +199,10 @@ def _table_content(role: str, columns: dict[str, pl.Series]) -> Content:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table.combine_chunks())
-    return Content(role, (memoryview(sink.getvalue()),))
+    return memoryview(sink.getvalue())
 
 
-def content_of(role: str, value: Any, sizes: dict[str, int] | None = None) -> Content:
-    """Return an array, or the columns of a table, as the bytes of a file, or raise ValueError."""
-    return _table_content(role, value) if role in TABLES else array_content(role, value, sizes)
-
-
-def write(
-    path: Path, pieces: Iterable[memoryview], advance: Callable[[float], None] = lambda _: None
-) -> None:
+def write(path: Path, pieces: Iterable[memoryview]) -> None:
     """Put a complete file in its place in one step, on the disk before it has its name.
 
     Nobody may read it who may not list its folder: those of a private folder are private.
@@ -224,7 +213,6 @@ def write(
     with os.fdopen(descriptor, "wb") as file:
         for piece in pieces:
             file.write(piece)
-            advance(piece.nbytes)
         file.flush()
         os.fsync(file.fileno())
     aside.replace(path)
@@ -255,20 +243,15 @@ def open_file(path: Path, record: FileRecord, sizes: dict[str, int]) -> Any:
         return content.decode("utf-8")
     if role in TABLES:
         return _open_table(path, role, sizes)
-    array = _open_array(path)
-    ARRAYS[role].check(role, array, dict(sizes))
-    return array
-
-
-def _open_array(path: Path) -> NDArray[Any]:
-    """Map an array from its file, read-only, as the plain kind that kernels know; no pickle."""
     try:
         with np.errstate(over="ignore"):  # a shape beyond all memory is refused a line later
+            # Mapped and read-only, as the plain kind that kernels know; no pickle.
             array = np.asarray(np.lib.format.open_memmap(path, mode="r"))
     except _BAD_HEADER as error:
         raise ValueError(path) from error
     if not (array.flags.c_contiguous and array.flags.aligned):
         raise ValueError(path)
+    ARRAYS[role].check(role, array, dict(sizes))
     return array
 
 
@@ -279,7 +262,9 @@ def _open_table(path: Path, role: str, sizes: dict[str, int]) -> pl.DataFrame:
     try:
         with pa.memory_map(str(path)) as source:
             reader = pa.ipc.open_file(source)
-            if reader.num_record_batches > 1 or not all(map(_is_plain, reader.schema.types)):
+            plain = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string)
+            is_plain = all(any(one(kind) for one in plain) for kind in reader.schema.types)
+            if reader.num_record_batches > 1 or not is_plain:
                 raise ValueError(path)
             table = reader.read_all()
         table.validate(full=True)  # all text lies inside it
@@ -295,11 +280,3 @@ def _open_table(path: Path, role: str, sizes: dict[str, int]) -> pl.DataFrame:
     if not has_ids or types.items() - is_text.items() or len(frame) != sizes[f"n_{role}"]:
         raise ValueError(path)
     return frame
-
-
-def _is_plain(kind: pa.DataType) -> bool:
-    from pyarrow import types  # noqa: PLC0415
-
-    return any(
-        is_one(kind) for is_one in (types.is_integer, types.is_string, types.is_large_string)
-    )

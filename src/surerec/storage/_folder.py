@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import re
-import shutil
 import stat
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -19,7 +17,6 @@ from surerec._lock import exclusive
 from surerec._progress import progress
 from surerec._state import State
 from surerec._threads import run_blocks
-from surerec._words import in_words
 from surerec.errors import InputError
 from surerec.interactions import IdMap, Interactions, RowsRead
 from surerec.precedence import PrecedenceStatistics, Ties, rows_from
@@ -47,7 +44,7 @@ from surerec.storage._manifest import (
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from surerec.storage._files import FileRecord
 
@@ -302,7 +299,9 @@ def save_model(
     place = Path(folder)
     check_free(place)  # a folder of something else is refused before any work
     about, cards, states = _about(statistics), *stored(recommenders)
-    files = _by_name(_contents(statistics, sizes_of(about["counts"]))) | states
+    contents = sorted(_contents(statistics, sizes_of(about["counts"])), key=lambda each: -each.size)
+    # Hashed on all cores, the largest first; equal ones are one file.
+    files = dict(run_blocks(lambda each: (each.name, each), contents)) | states
     records = {name: each.record for name, each in files.items()}
     _replace_model(place, new_card(about, cards, records), files, overwrite=overwrite)
 
@@ -343,30 +342,19 @@ def _contents(statistics: PrecedenceStatistics, sizes: dict[str, int]) -> list[C
         raise InputError(f"These statistics cannot be stored: {error}.") from None
 
 
-def _by_name(contents: Iterable[Content]) -> dict[str, Content]:
-    """Return contents by the names of their files, hashed on all cores; equal ones are one."""
-
-    def named(content: Content) -> tuple[str, Content]:
-        return content.name, content
-
-    return dict(run_blocks(named, sorted(contents, key=lambda each: -each.size)))
-
-
 def check_free(folder: Path) -> None:
     """Refuse a folder of something else before any work."""
     with writing_errors(folder):
         _held(folder)
 
 
-def write_file(folder: Path, role: str, value: Any) -> tuple[str, FileRecord]:
-    """Write an array or the columns of a table as a model has it; return its name and record."""
-    content = content_of(role, value)
-    write(folder / content.name, content.pieces())
-    return content.name, content.record
-
-
-def seal_model(folder: Path, about: dict[str, Any], files: Mapping[str, FileRecord]) -> None:
-    """Turn a folder that has all the files of a model into one, with no recommender yet.
+def seal_model(
+    folder: Path,
+    about: dict[str, Any],
+    values: Mapping[str, Any],
+    files: Mapping[str, FileRecord],
+) -> None:
+    """Turn a folder that has large files of a model into one, with no recommender yet.
 
     Parameters
     ----------
@@ -374,10 +362,17 @@ def seal_model(folder: Path, about: dict[str, Any], files: Mapping[str, FileReco
         Where the files are.
     about : dict
         ``data``, ``counts`` and ``settings``, as :func:`read_card` returns them.
+    values : mapping of str to array or columns
+        What the other files are to hold, by role.
     files : mapping of str to FileRecord
-        What the files are.
+        What the files that are there hold.
     """
-    write(folder / MANIFEST, [memoryview(encode(new_card(about, {}, files)))])
+    records = dict(files)
+    for role, value in values.items():
+        content = content_of(role, value)
+        write(folder / content.name, content.parts)
+        records[content.name] = content.record
+    write(folder / MANIFEST, [memoryview(encode(new_card(about, {}, records)))])
 
 
 def adopt_model(
@@ -461,18 +456,13 @@ def _held(folder: Path) -> dict[str, Any] | None:
 
 def _put(folder: Path, records: dict[str, FileRecord], files: Mapping[str, Any]) -> None:
     """Write or move the files that are not there."""
-    missing = {
-        name: each for name, each in files.items() if not _is_there(folder / name, records[name])
-    }
-    size = sum(each.size for each in missing.values() if isinstance(each, Content))
-    if size > (free := shutil.disk_usage(folder).free):
-        raise OSError(errno.ENOSPC, f"{in_words(size)} needed, {in_words(free)} free")
-    with progress("Saving the model", total=size, unit="bytes") as advance:
-        for name, each in missing.items():
-            if isinstance(each, Content):
-                write(folder / name, each.pieces(), advance)
-            else:
-                each.replace(folder / name)
+    for name, each in files.items():
+        if _is_there(folder / name, records[name]):
+            continue
+        if isinstance(each, Content):
+            write(folder / name, each.parts)
+        else:
+            each.replace(folder / name)
     sync_folder(folder)
 
 

@@ -19,11 +19,10 @@ from surerec.storage._files import (
     MOST_TEXT,
     STATE_ROLES,
     Content,
-    array_content,
+    content_of,
     file_name,
     role_of,
     roles_for,
-    text_content,
 )
 
 if TYPE_CHECKING:
@@ -97,12 +96,12 @@ def stored(
     for name, spec in recommenders.items():
         _check_name(name)
         card = cards[name] = {"kind": spec.kind, "params": _stored_params(name, spec.params)}
-        for kind, make in (("arrays", array_content), ("texts", text_content)):
+        for kind, role in STATE_ROLES.items():
             card[kind] = {}
             for key, value in getattr(spec.state, kind).items():
                 _check_state_name(name, key)
                 try:
-                    content = make(STATE_ROLES[kind], value)
+                    content = content_of(role, value)
                 except ValueError as error:
                     raise InputError(
                         f"{key!r} in the {kind} of the recommender {name!r} cannot be stored: "
@@ -223,24 +222,20 @@ def decode(raw: bytes, folder: Path) -> dict[str, Any]:
             f"{MANIFEST}; name the folder of a model, or save into a new one."
         )
     version = card.get("format_version")
-    if isinstance(version, int) and version > _FORMAT_VERSION:
+    if isinstance(version, int) and version != _FORMAT_VERSION:
+        found = "a newer" if version > _FORMAT_VERSION else "an earlier"
         raise InputError(
-            f"The model in {folder} was written by a newer surerec (format {version}, and this "
-            f"one reads {_FORMAT_VERSION}); upgrade surerec, or save the model again elsewhere."
+            f"The model in {folder} was written by {found} surerec (format {version}, and this one "
+            f"reads {_FORMAT_VERSION}); upgrade surerec, or refit the model in another folder."
         )
     card.pop(_CHECKSUM, None)
-    is_earlier = isinstance(version, int) and version < _FORMAT_VERSION
     try:
-        if encode(card) != raw:
-            raise changed
-        if not is_earlier:
-            _check_card(card)
+        is_whole = encode(card) == raw
+        _check_card(card)
     except (ValueError, RecursionError):
-        raise changed from None
-    if is_earlier:
-        raise InputError(
-            f"The model in {folder} was saved by an earlier surerec (format {version}): refit it."
-        )
+        is_whole = False
+    if not is_whole:
+        raise changed
     return card
 
 
@@ -270,11 +265,7 @@ def _check_card(card: dict[str, Any]) -> None:
             raise ValueError(name)
         if role == "text" and record["bytes"] > MOST_TEXT:
             raise ValueError(record)
-    _check_uses(card)
-
-
-def _check_uses(card: dict[str, Any]) -> None:
-    """Raise ValueError unless every file has its one use, and every use its file."""
+    # Every file has its one use, and every use its file.
     has_profiles, of_statistics = card["data"] is not None, _statistics_files(card)
     needed = roles_for(card["settings"]["rows"], with_profiles=has_profiles)
     states = card["files"].keys() - of_statistics.keys()
