@@ -201,12 +201,6 @@ def test_a_group_is_scored_as_if_counted_without_it(rows, ties, data):
     strangers = Group(tuple(Query(known_to(others, q.history)) for q in group.members))
     expected = strangers.ranks(MeasureScorer(others, name), others, candidates)
     np.testing.assert_array_equal(found, expected)
-    joint = group.joint_ranks(MeasureScorer(counts, name), counts, candidates)
-    history = known_to(others, group.joint().history)
-    alone = MeasureScorer(others, name).score(history)[candidates]
-    np.testing.assert_array_equal(
-        joint[0].argsort(), np.lexsort((others.popularity[candidates], -alone))
-    )
 
 
 def known_to(others, history):
@@ -215,30 +209,14 @@ def known_to(others, history):
     return known if len(known) else history
 
 
-def test_a_joint_profile_goes_by_time_and_has_each_item_once():
-    first = Query(np.array([3, 1, 4]), (0,), np.array([10, 30, 50]), 50)
-    second = Query(np.array([1, 5]), (2,), np.array([20, 40]), 60)
-    joint = Group((first, second)).joint()
-    assert joint.history.tolist() == [3, 1, 5, 4]
-    assert joint.times.tolist() == [10, 20, 40, 50]
-    assert (joint.users, joint.moment) == ((0, 2), 60)
-    # Without times everybody's history goes on at the same pace.
-    mixed = Group((first, Query(np.array([7, 8])))).joint()
-    assert mixed.history.tolist() == [3, 7, 1, 4, 8]
-    assert mixed.times is None
-
-
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
         ("average", [0.5, 0.5, 1 - np.log(9) / np.log(16), 0.5]),
         ("least-misery", [0, 0.5, 1 - np.log(3) / np.log(4), 0]),
         ("most-pleasure", [1, 0.5, 1 - np.log(3) / np.log(4), 1]),
-        ("approval", [1, 0, 0, 1]),  # the best tenth of four items is one
     ],
 )
 def test_aggregations_by_hand(name, expected):
     values = values_of(np.array([[1.0, 2, 3, 4], [4.0, 2, 3, 1]]), 4)
     np.testing.assert_allclose(find_aggregation(name).score(values), expected, atol=1e-12)
-    with pytest.raises(sr.InputError, match="least-misery"):
-        find_aggregation("borda")

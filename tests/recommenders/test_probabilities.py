@@ -10,7 +10,7 @@ import pytest
 import surerec as sr
 from surerec.calibration import ItemChances, Ranking
 from surerec.errors import InputError
-from surerec.measures import Query
+from surerec.measures import Query, State
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +115,7 @@ def test_a_cut_off_leaves_out_the_unlikely_and_voids_the_promise(model):
 def test_probabilities_are_refused_where_there_are_none(films, model):
     with pytest.raises(InputError, match="InductiveConformal has no probabilities of items"):
         sr.InductiveConformal().fit(films).recommend(user=7, confidence=0.8, min_probability=0.1)
-    with pytest.raises(InputError, match=r"min_probability is 20; .* did you mean 0.2\?"):
+    with pytest.raises(InputError, match=r"min_probability is 20; .*did you mean 0.2"):
         model.recommend(user=7, confidence=0.8, min_probability=20)
     few = model.recommend(history=[3, 5], confidence=0.8, min_probability=0.1)
     assert few.items == []
@@ -423,3 +423,97 @@ def test_nobodys_own_future_has_a_part_in_the_chances_of_their_list(model):
     changed = ItemChances(**{**calibrated.chances.state().arrays, "hit_ranks": ranks})
     after = dataclasses.replace(calibrated, chances=changed).list_hits([query], found, [5])
     np.testing.assert_allclose(before.probability, after.probability)
+
+
+@pytest.fixture(scope="module")
+def country(films):
+    return {user: "AT" if user % 3 else "DE" for user in films.users.ids}
+
+
+@pytest.fixture(scope="module")
+def by_country(films, country):
+    made = sr.PopulationConformal(promise="precision", groups="country")
+    return made.fit(films, user_groups=country)
+
+
+def test_each_country_is_tested_by_its_own_people(by_country, films, country, tmp_path):
+    history = films.items.ids[:8].to_list()
+    users, chances = by_country.calibration_.users, by_country.model_.calibration.chances
+    found = {}
+    for label in ("AT", "DE"):
+        picks = by_country.recommend(history=history, segment=label, precision=0.15)
+        assert f"over users with country '{label}' who are shown anything" in str(picks.guarantee)
+        mine = np.array([country[films.users[int(user)]] == label for user in users])
+        n_testing = int((mine & ~chances.chooses).sum())
+        assert f"as the {n_testing:,} calibration users who tested it" in str(picks.guarantee)
+        found[label] = picks.items
+    nobody = by_country.recommend(history=history, segment="CH", precision=0.15)
+    assert str(nobody.guarantee).startswith("No guarantee: nobody of country 'CH' calibrated")
+    assert nobody.to_frame()["probability"].is_not_nan().all()  # which is not by country
+    by_country.save(tmp_path / "model")
+    back = sr.load(tmp_path / "model")
+    assert back.recommend(history=history, segment="DE", precision=0.15).items == found["DE"]
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("weights", lambda a: a[:2]),
+        ("weights", lambda a: a * np.nan),
+        ("weights", lambda a: -1 - a),
+        ("weights", lambda a: a.astype(np.float32)),
+        ("edges", lambda _: np.float64(0)),
+        ("edges", lambda a: a[::-1]),
+        ("edges", lambda a: a[:-1]),
+        ("edges", lambda a: np.full_like(a, np.inf)),
+        ("counts", lambda a: a[:-1]),
+        ("counts", lambda a: a.astype(np.int64)),
+        ("hits", lambda a: a - 5),
+        ("hits", lambda a: a + 10_000),
+        ("chooses", lambda a: a.astype(np.int8)),
+        ("chooses", np.ones_like),
+        ("swayed", lambda a: a[:-1]),
+        ("hit_ranks", lambda a: a[:, :2]),
+        ("hit_ranks", lambda a: a * np.nan),
+        ("hit_ranks", lambda a: -a),
+        ("begin", lambda _: np.array(7)),
+        ("begin", lambda a: a - 9),
+    ],
+)
+def test_forged_chances_are_refused(by_country, name, change):
+    state = by_country.model_.calibration.chances.state()
+    arrays, n = state.arrays, len(by_country.calibration_)
+    assert ItemChances.from_state(state, n).bins.n == len(arrays["edges"]) + 1
+    forged = state | State({name: np.asarray(change(arrays[name]))})
+    with pytest.raises(ValueError, match=r"of probabilities|are not whole"):
+        ItemChances.from_state(forged, n)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("list0_list_codes", lambda a: a + 80),
+        ("list0_list_codes", lambda a: a[::-1]),
+        ("list0_list_codes", lambda a: a[:0]),
+        ("list0_list_codes", lambda a: a.astype(np.int32)),
+        ("list0_users", lambda a: a + 600),
+    ],
+)
+def test_forged_lists_are_refused(films, name, change):
+    model = sr.PopulationConformal("CM12").fit(films, lists={"some": films.items.ids[:40]})
+    state, statistics = model.model_.state(), model.statistics_
+    assert [*model.restore(statistics, state).lists_] == ["some"]
+    forged = state | State({name: change(state.arrays[name])})
+    with pytest.raises(ValueError, match=r"of an item list|is not sorted|users of a calibration"):
+        model.restore(statistics, forged)
+
+
+def test_item_lists_need_names_of_their_own(films):
+    lists = {"some": films.items.ids[:40], "more": films.items.ids[:50]}
+    model = sr.PopulationConformal("CM12").fit(films, lists=lists)
+    state = model.model_.state()
+    assert state.texts["list1_list_name"] == "more"
+    for name, why in (("some", "one name twice"), ("in stock", "cannot name a list")):
+        forged = state | State(texts={"list1_list_name": name})
+        with pytest.raises(ValueError, match=why):
+            model.restore(model.statistics_, forged)

@@ -13,11 +13,11 @@ from surerec._arguments import check_flag, check_path, check_text, check_whole
 from surerec._progress import compile_progress, stage, time_stages
 from surerec._words import shown
 from surerec.calibration import NamedItems, UserCalibration, refuse_false_declaration
-from surerec.errors import InputError, NotFittedError
+from surerec.errors import InputError, NotFittedError, NotOffered
 from surerec.measures import as_scorer
 from surerec.precedence import as_statistics
 from surerec.recommenders._model import FittedModel
-from surerec.recommenders._options import require
+from surerec.recommenders._options import how_to_get, require
 from surerec.recommenders._parts import CALIBRATION, GROUPS, LIST, SCORER
 from surerec.storage import RecommenderSpec, save_model
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from surerec._state import State
     from surerec.calibration import Calibration, CalibrationUsers
-    from surerec.interactions import IdMap, UserGroups
+    from surerec.interactions import IdMap
     from surerec.measures import Recipe, Scorer
     from surerec.precedence import PrecedenceStatistics
     from surerec.recommenders._group_calibration import CalibratedGroups, GroupCalibration
@@ -204,11 +204,6 @@ class Recommender(ABC):
         return self.model_.user_level.users
 
     @property
-    def user_groups_(self) -> UserGroups | None:
-        """The segments of the users, by a column of their own."""
-        return self.model_.segments
-
-    @property
     def name_(self) -> str:
         """The name in its answers: that of the model folder, else :meth:`default_name`."""
         return self.model_.name
@@ -331,13 +326,14 @@ class Recommender(ABC):
         >>> import surerec as sr
         >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1)
         >>> model = sr.PopulationConformal("CM12").fit(films)
-        >>> model.calibrate_groups(2, formed="similar", aggregation="least-misery").group_sizes_
-        (2,)
+        >>> model = model.calibrate_groups(2, formed="similar", aggregation="least-misery")
         >>> model.recommend(group=[7, 3], confidence=0.8).together
         'any'
         """
         model = self.model_
-        found = model.calibrated_groups.calibrated(model, sizes, formed, aggregation, groups)
+        if model.groups is None:
+            raise NotOffered(how_to_get("groups", model.kind))
+        found = model.groups.calibrated(model, sizes, formed, aggregation, groups)
         self.model_ = replace(model, groups=found)
         return self
 
@@ -347,17 +343,7 @@ class Recommender(ABC):
         groups = self.model_.groups
         return () if groups is None else tuple(each for _, each in sorted(groups.by_size.items()))
 
-    @property
-    def group_sizes_(self) -> tuple[int, ...]:
-        """The sizes of groups that were calibrated; with given groups, up to the largest."""
-        groups = self.model_.groups
-        return () if groups is None else groups.sizes
-
     # Parameters, in the manner of scikit-learn.
-
-    @classmethod
-    def _names(cls) -> list[str]:
-        return [name for name in inspect.signature(cls).parameters if name != "self"]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002, FBT001, FBT002
         """Return the parameters by name.
@@ -367,7 +353,7 @@ class Recommender(ABC):
         deep : bool, default=True
             There for scikit-learn; no parameter is itself an estimator.
         """
-        return {name: getattr(self, name) for name in self._names()}
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
     def settings(self) -> dict[str, Any]:
         """Return the parameters that a model is saved with: all but `verbose`."""

@@ -32,7 +32,6 @@ from surerec.recommenders._user_level import (
     parse_groups,
     read_groups,
     renewed_groups,
-    stored_groups,
 )
 
 if TYPE_CHECKING:
@@ -96,8 +95,6 @@ class PopulationConformal(Recommender):
         What is kept of the calibration users.
     scorer_ : Scorer
         What the measure became on these data; ``scorer_.learned`` of a learned one.
-    user_groups_ : UserGroups or None
-        The users' groups by a column of their own.
 
     Examples
     --------
@@ -338,7 +335,6 @@ class PopulationConformal(Recommender):
             **self.settings(),
             "measure": stored_measure(self.measure, self.recipe()),
             "promise": find_promise(self.promise).name,
-            "groups": stored_groups(self.groups),
         }
 
     def group_model(self, calibration: Calibration) -> CalibratedGroups:

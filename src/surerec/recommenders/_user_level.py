@@ -25,18 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from surerec._state import State
-    from surerec.calibration import (
-        Calibration,
-        CalibrationUsers,
-        Cut,
-        Horizon,
-        ItemChances,
-        Promise,
-    )
+    from surerec.calibration import Calibration, Cut, Horizon, Promise
     from surerec.interactions import Interactions
     from surerec.precedence import PrecedenceStatistics
-
-    Kept = tuple[CalibrationUsers, ItemChances | None]
 
 Groups: TypeAlias = "int | str | tuple[str, int] | list[str | int]"
 """The number of segments by known items; or a column of the users' own; or both."""
@@ -85,19 +76,6 @@ class UserLevel:
             must = f"a number of days above 0, and {_MOST_DAYS:,} at the most"
             check_number("window", found.window, 0, _MOST_DAYS, must, ends=(False, True))
         return found
-
-    def calibration(
-        self,
-        kept: Kept,
-        says: Statement,
-        segments: UserGroups | None,
-        listed: NamedItems | None = None,
-    ) -> UserCalibration:
-        """Return the calibration on what is kept of calibration users."""
-        users, chances = kept
-        return self._kind(
-            users=users, chances=chances, people=segments, listed=listed, **self._stated(says)
-        )
 
     def calibration_from(
         self, state: State, says: Statement, statistics: PrecedenceStatistics
@@ -160,14 +138,17 @@ class UserLevel:
                 allowed=allowed,
                 seed=self.seed,
             )
-        except NobodyTook:
+        except NobodyTook as error:
             if listed is None:
                 raise
             raise InputError(
                 f"Nobody who calibrates took any item of the list {listed.name!r} next, so nothing "
                 "can be promised on it: give a longer list."
-            ) from None
-        return self.calibration(kept, says, segments, listed)
+            ) from error
+        users, chances = kept
+        return self._kind(
+            users=users, chances=chances, people=segments, listed=listed, **self._stated(says)
+        )
 
     def group_model(
         self, calibration: Calibration, sample: Callable[[Any], Sample], *, held_out: bool
@@ -233,11 +214,6 @@ def parse_groups(groups: object) -> tuple[str | None, int]:
         f"groups is {groups!r}; it must be a number of groups by known items, the name of a column "
         'of the people\'s own, such as "country", or both, such as ("country", 3).'
     )
-
-
-def stored_groups(groups: object) -> object:
-    """Return the parameter as a model folder keeps it."""
-    return list(groups) if isinstance(groups, tuple) else groups
 
 
 def read_groups(groups: object, given: Any, interactions: Interactions) -> UserGroups | None:

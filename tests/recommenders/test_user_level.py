@@ -37,7 +37,7 @@ def missed(model, interactions, segment, wanted, confidence):
             continue
         taken = interactions.profile(user)["item_id"].to_list()
         known, future = taken[:12], set(taken[12:])
-        group = wanted if model.user_groups_ is not None else None
+        group = wanted if model.model_.segments is not None else None
         picks = model.recommend(history=known, segment=group, confidence=confidence)
         shares.append(len(future - set(picks.items)) / len(future))
     return float(np.mean(shares))
@@ -145,7 +145,7 @@ def test_groups_go_along_when_it_is_recalibrated_or_audited(two):
     other.recalibrate(films, refit=False, user_groups=flipped)
     assert "users with segment 'sure'" in str(other.recommend(4, confidence=0.8).guarantee)
     again = model.fitted_on(sr.count_precedence(films), cut="rank")
-    assert again.user_groups_.names == ("odd", "sure")
+    assert again.model_.segments.names == ("odd", "sure")
     assert len(audit(model).groups)
 
 
