@@ -7,7 +7,7 @@ import pytest
 import surerec as sr
 from surerec.errors import NotOffered
 from surerec.interactions import read_members
-from surerec.measures import MeasureScorer, State
+from surerec.measures import State
 from surerec.recommenders import GROUP_PROMISES, Aggregation
 from tests.contracts.support import Careful, popular
 
@@ -71,30 +71,18 @@ def test_a_group_is_served_without_its_own_futures(model, films):
     assert f"the {n - 2:,} calibration groups" in str(both.guarantee)
 
 
-def test_a_group_is_ranked_as_by_a_refit_without_it(films, users):
+def test_satisfaction_is_the_share_of_a_members_own_best_items(model, films, users):
     group = users[10:13]
-    codes = films.users.codes(group)
-    model = sr.PopulationConformal("CM12").fit(films)
-    found = model.recommend(group=group, confidence=0.9)
-    others = sr.count_precedence(films.without_users(codes))
-    scorer = MeasureScorer(others, "CM12")
-    popularity = model.statistics_.popularity_without(codes.tolist())
-    known = np.unique(np.concatenate([films.taken(int(code)) for code in codes])).astype(int)
-    outside = others.items_outside(known)
-    ranks = []
-    for code in codes:
-        scores = scorer.score(films.taken(int(code)).astype(int))[outside]
-        order = np.lexsort((popularity[outside], -scores))
-        ranks.append(np.argsort(order) + 1)
-    mean = -np.log(ranks).mean(axis=0).round(9)
-    order = np.lexsort((popularity[outside], -mean))
-    assert found.items == films.items.ids.gather(outside[order[: len(found)]]).to_list()
-    shown = outside[order[: len(found)]]
-    here = np.searchsorted(outside, shown)
-    np.testing.assert_array_equal(found.member_ranks, np.array(ranks)[:, here])
-    for member, satisfied in zip(range(3), found.satisfaction, strict=True):
-        best = set(outside[np.argsort(ranks[member])][: len(found)].tolist())
-        assert satisfied == pytest.approx(len(best & set(shown.tolist())) / len(found))
+    found, (assessed, _, _) = (
+        model.recommend(group=group, confidence=0.9),
+        model.model_.assess_group(group),
+    )
+    shown = films.items.codes(found.items)
+    ranks = assessed.member_ranks[:, np.searchsorted(assessed.candidates, shown)]
+    np.testing.assert_array_equal(found.member_ranks, ranks)
+    for ranked, satisfied in zip(assessed.member_ranks, found.satisfaction, strict=True):
+        best = assessed.candidates[np.argsort(ranked)][: len(found)]
+        assert satisfied == pytest.approx(np.isin(best, shown).mean())
     assert found.least_served == group[int(np.argmin(found.satisfaction))]
 
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import surerec as sr
-from surerec.calibration import ItemChances, Ranking
+from surerec.calibration import ItemChances, Ranking, profile_cases
 from surerec.errors import InputError
 from surerec.measures import Query, State
 
@@ -54,18 +54,24 @@ def test_candidates_are_counted_by_bin_with_the_user_left_out(model):
         assert hits.tolist() == chances.hits[place].tolist()
 
 
+def halves(films, horizon=0.4):
+    """Return the data of every other user, and what the rest knew and consumed next."""
+    half, ids = np.arange(0, films.n_users, 2), films.items.ids
+    cases = profile_cases(films, horizon)
+    places = np.flatnonzero(np.isin(cases.users, half))
+    known = (ids.gather(cases.known(case)).to_list() for case in places)
+    later = (ids.gather(cases.future(case)).to_list() for case in places)
+    return films.without_users(half), list(zip(known, later, strict=True))
+
+
 def test_what_is_said_happens_to_people_who_did_not_calibrate(films):
-    half = np.arange(0, films.n_users, 2)
-    model = sr.PopulationConformal("CM12").fit(films.without_users(half))
+    fitted, others = halves(films)
+    model = sr.PopulationConformal("CM12").fit(fitted)
     said, happened = [], []
-    for user in half[:150]:
-        taken = films.items.ids.gather(films.taken(user).astype(np.int64)).to_list()
-        n_known = round(0.6 * len(taken))
-        if n_known < 5:
-            continue
-        frame = model.recommend(history=taken[:n_known], confidence=0.999).to_frame()
+    for known, later in others[:150]:
+        frame = model.recommend(history=known, confidence=0.999).to_frame()
         said += frame["probability"].to_list()
-        happened += frame["item_id"].is_in(taken[n_known:]).to_list()
+        happened += frame["item_id"].is_in(later).to_list()
     assert abs(np.mean(said) - np.mean(happened)) < 0.01
     top = np.array(said) >= np.quantile(said, 0.95)
     assert abs(np.mean(np.array(said)[top]) - np.mean(np.array(happened)[top])) < 0.05
@@ -140,36 +146,26 @@ def test_a_model_without_probabilities_answers_as_one_with_them(model):
 
 
 def test_precision_is_kept_on_people_who_did_not_calibrate(films):
-    half = np.arange(0, films.n_users, 2)
-    model = sr.PopulationConformal("CM12", promise="precision").fit(films.without_users(half))
-    shares, n_asked = [], 0
-    for user in half:
-        taken = films.items.ids.gather(films.taken(user).astype(np.int64)).to_list()
-        n_known = len(taken) - max(1, int(0.4 * len(taken) + 0.5))
-        if n_known < 5:
-            continue
-        n_asked += 1
-        picks = model.recommend(history=taken[:n_known], precision=0.3)
+    fitted, others = halves(films)
+    model = sr.PopulationConformal("CM12", promise="precision").fit(fitted)
+    shares = []
+    for known, later in others:
+        picks = model.recommend(history=known, precision=0.3)
         if len(picks):
-            shares.append(np.mean([item in taken[n_known:] for item in picks.items]))
+            shares.append(np.mean([item in later for item in picks.items]))
     assert np.mean(shares) >= 0.3 - 0.03
     said = float(str(picks.guarantee).split("singly. ")[1].split("%")[0]) / 100
-    assert abs(len(shares) / n_asked - said) < 0.12
+    assert abs(len(shares) / len(others) - said) < 0.12
 
 
 def test_a_level_that_cannot_be_reached_is_refused_with_the_best_that_can(precise):
-    with pytest.raises(InputError, match=r"A precision of 0.99 .* the best that can is 0\.\d\d"):
+    why = r"A precision of 0.99 .* the best that can is 0\.\d\d"
+    with pytest.raises(InputError, match=why) as caught:
         precise.recommend(user=7, precision=0.99)
-    best = float(str(_refusal(precise, 0.99)).rsplit(" ", 1)[1].rstrip("."))
+    best = float(str(caught.value).rsplit(" ", 1)[1].rstrip("."))
     assert precise.recommend(user=7, precision=best).precision == best
     with pytest.raises(InputError, match="cannot be promised"):
         precise.recommend(user=7, precision=best + 0.005)
-
-
-def _refusal(model, precision):
-    with pytest.raises(InputError) as caught:
-        model.recommend(user=7, precision=precision)
-    return caught.value
 
 
 @pytest.mark.parametrize(
@@ -249,16 +245,14 @@ def listed(films):
 
 
 def test_a_list_keeps_the_promise_for_those_who_take_one_of_its_items(films):
-    half = np.arange(0, films.n_users, 2)
+    fitted, others = halves(films)
     some = films.items.ids.to_list()[1::3]
-    model = sr.PopulationConformal("CM12").fit(films.without_users(half), lists={"some": some})
+    model = sr.PopulationConformal("CM12").fit(fitted, lists={"some": some})
     missed = []
-    for user in half:
-        taken = films.items.ids.gather(films.taken(user).astype(np.int64)).to_list()
-        n_known = len(taken) - max(1, int(0.4 * len(taken) + 0.5))
-        next_ = [item for item in taken[n_known:] if item in some]
-        if n_known >= 5 and next_:
-            shown = model.recommend(history=taken[:n_known], confidence=0.8, item_list="some").items
+    for known, later in others:
+        next_ = [item for item in later if item in some]
+        if next_:
+            shown = model.recommend(history=known, confidence=0.8, item_list="some").items
             assert set(shown) <= set(some)
             missed.append(1 - np.mean([item in shown for item in next_]))
     assert abs(np.mean(missed) - 0.2) < 0.05
@@ -377,15 +371,12 @@ def test_a_short_list_of_an_item_list_has_the_hits_of_that_list(films):
 
 
 def test_chances_of_lists_are_what_happens_to_people_who_did_not_calibrate(films):
-    half = np.arange(0, films.n_users, 2)
-    model = sr.PopulationConformal("CM12", horizon=5).fit(films.without_users(half))
+    fitted, others = halves(films, horizon=5)
+    model = sr.PopulationConformal("CM12", horizon=5).fit(fitted)
     said, happened, expected, hits = [], [], [], []
-    for user in half:
-        taken = films.items.ids.gather(films.taken(user).astype(np.int64)).to_list()
-        if len(taken) < 10:
-            continue
-        top = model.recommend(history=taken[:-5], k=10)
-        n_hits = len(set(top.items) & set(taken[-5:]))
+    for known, later in others:
+        top = model.recommend(history=known, k=10)
+        n_hits = len(set(top.items) & set(later))
         said.append(top.hit_probabilities)
         happened.append([n_hits >= n for n in (1, 2, 3)])
         expected.append(top.expected_hits)

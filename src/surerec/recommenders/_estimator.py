@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, Type
 from surerec._arguments import check_flag, check_path, check_text, check_whole
 from surerec._progress import compile_progress, stage, time_stages
 from surerec._words import shown
-from surerec.calibration import NamedItems, UserCalibration, refuse_false_declaration
+from surerec.calibration import (
+    NamedItems,
+    UserCalibration,
+    find_promise,
+    refuse_false_declaration,
+)
 from surerec.errors import InputError, NotFittedError, NotOffered
 from surerec.measures import as_scorer
 from surerec.precedence import as_statistics
@@ -382,11 +387,15 @@ class Recommender(ABC):
     def fitted_on(self, statistics: PrecedenceStatistics, **params: Any) -> Self:
         """Return this recommender on statistics, with some parameters changed.
 
-        It is itself where nothing changes.
+        It is itself where nothing changes. Its users keep their segments.
         """
         if self.is_fitted and self.model_.statistics is statistics and not params:
             return self
-        return type(self)(**{**self.get_params(), **params}).fit(statistics)
+        more: dict[str, Any] = {}
+        if self.is_fitted and (segments := self.model_.segments) is not None:
+            users = self.model_.profiles().users.ids
+            more["user_groups"] = {user: segments.label(code) for code, user in enumerate(users)}
+        return type(self)(**{**self.get_params(), **params}).fit(statistics, **more)
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self)).parameters
@@ -404,7 +413,13 @@ class Recommender(ABC):
 
     def _stored_params(self) -> dict[str, Any]:
         """Return the parameters as a model folder keeps them."""
-        return self.settings()
+        found = self.settings()
+        if "promise" in found:
+            found["promise"] = find_promise(found["promise"]).name
+        if not isinstance(found.get("measure", ""), (str, int)):  # else it will come back as it is
+            recipe = self.recipe()
+            found["measure"] = {OWN: recipe.name} if recipe.stored is None else recipe.stored
+        return found
 
     def _state(self) -> State:
         """Return all that is saved of the model but for the statistics."""
@@ -465,13 +480,6 @@ class Recommender(ABC):
         place, replaces = check_path("folder", folder), check_flag("overwrite", overwrite)
         specs = {check_text("name", self.default_name() if name is None else name): self.to_spec()}
         save_model(place, self.statistics_, specs, overwrite=replaces)
-
-
-def stored_measure(measure: object, recipe: Recipe) -> object:
-    """Return what a model folder says of a measure: its name, or whose scorer is given again."""
-    if isinstance(measure, (str, int)):
-        return measure  # as it was given, and as it will come back
-    return {OWN: recipe.name} if recipe.stored is None else recipe.stored
 
 
 def fit_scorer(recipe: Recipe, statistics: PrecedenceStatistics) -> Scorer:

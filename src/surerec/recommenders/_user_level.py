@@ -224,8 +224,13 @@ def read_groups(groups: object, given: Any, interactions: Interactions) -> UserG
             "user_groups was given, and groups is a number: name their column, as in "
             'groups="country".'
         )
-    if column is None or given is None:
+    if column is None:
         return None
+    if given is None:
+        raise InputError(
+            f"groups is {groups!r}: fit needs the {column} of each user, fit(…, user_groups=…) "
+            "with a mapping, a frame or a file (--groups-file on the command line)."
+        )
     return read_user_groups(given, column, interactions.users)
 
 

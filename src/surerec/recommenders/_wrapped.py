@@ -375,11 +375,10 @@ class WrappedRecommender(Recommender):
     def _stored_params(self) -> dict[str, Any]:
         adapter = self._wrapped_scorer().adapter
         return {
-            **self.settings(),
+            **super()._stored_params(),
             "model": {adapter.stored: adapter.own_name}
             if adapter.stored
             else {OWN: self.recipe().name},
-            "promise": find_promise(self.promise).name,
             "items": None,  # the statistics have them
             "users": None,
         }
