@@ -1,5 +1,4 @@
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,10 +16,9 @@ from surerec.recommenders import (
     observe_groups,
     values_of,
 )
+from tests.recommenders.small_profiles import read, some_rows
 
 N_ITEMS = 8
-a_row = st.tuples(st.integers(0, 7), st.integers(0, 11), st.integers(0, 5))
-some_rows = st.lists(a_row, min_size=12, max_size=80)
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +29,13 @@ def films():
 @pytest.fixture(scope="module")
 def statistics(films):
     return sr.count_precedence(films)
+
+
+def observed(statistics, measure, size, formed="random", by="average", n=None):
+    """Return calibration groups, their cases, and where what they consumed next is ranked."""
+    cases, scorer = profile_cases(statistics.interactions, 0.4), as_recipe(measure).fit(statistics)
+    groups = form_groups(cases, size, formed, np.zeros(len(cases)), seed=1)[:n]
+    return groups, cases, observe_groups(scorer, statistics, cases, groups, AGGREGATIONS[by])
 
 
 @pytest.mark.parametrize("formed", ["random", "similar"])
@@ -64,9 +69,7 @@ def test_similar_groups_are_more_alike_than_random_ones(films):
 
 def test_outcomes_are_those_of_the_definition(films, statistics):
     """Ranks among what no member knows, of what members took next and no member knew."""
-    cases, scorer = profile_cases(films, 0.4), as_recipe("CM4").fit(statistics)
-    groups = form_groups(cases, 3, "random", np.zeros(len(cases)), seed=1)[:4]
-    found = observe_groups(scorer, statistics, cases, groups, AGGREGATIONS["most-pleasure"])
+    groups, cases, found = observed(statistics, "CM4", 3, by="most-pleasure", n=4)
     for number, group in enumerate(groups):
         users = cases.users[group]
         others = sr.count_precedence(films.without_users(users))
@@ -150,9 +153,7 @@ def test_curves_are_the_losses_of_the_definition(found):
 
 
 def test_arrays_there_and_back(statistics, films):
-    cases, scorer = profile_cases(films, 0.4), as_recipe("CM4").fit(statistics)
-    groups = form_groups(cases, 2, "random", np.zeros(len(cases)), seed=1)[:9]
-    found = observe_groups(scorer, statistics, cases, groups, AGGREGATIONS["average"])
+    found = observed(statistics, "CM4", 2, n=9)[2]
     arrays = found.state().arrays
     back = GroupOutcomes.from_state(found.state(), films.n_users)
     for name, array in arrays.items():
@@ -167,11 +168,8 @@ def test_arrays_there_and_back(statistics, films):
 
 @pytest.mark.parametrize("formed", ["random", "similar"])
 @pytest.mark.parametrize("name", ["any", "all", "worst", "hit-any"])
-def test_what_is_promised_is_delivered_over_divisions(films, statistics, formed, name):
-    cases, scorer = profile_cases(films, 0.4), as_recipe("CM12").fit(statistics)
-    groups = form_groups(cases, 2, formed, np.zeros(len(cases)), seed=0)
-    found = observe_groups(scorer, statistics, cases, groups, AGGREGATIONS["average"])
-    curve, units = GROUP_PROMISES[name].curve_of(found)
+def test_what_is_promised_is_delivered_over_divisions(statistics, formed, name):
+    curve, units = GROUP_PROMISES[name].curve_of(observed(statistics, "CM12", 2, formed)[2])
     chance, epsilon, lost = np.random.default_rng(0), 0.3, []
     n = len(units) // 2
     for _ in range(200):
@@ -186,8 +184,7 @@ def test_what_is_promised_is_delivered_over_divisions(films, statistics, formed,
 
 @given(some_rows, st.sampled_from(["order", "strict"]), st.data())
 def test_a_group_is_scored_as_if_counted_without_it(rows, ties, data):
-    frame = pl.DataFrame(rows, schema=["user", "item", "time"], orient="row")
-    interactions = sr.read_interactions(frame)
+    interactions = read(rows)
     people = st.integers(0, interactions.n_users - 1)
     users = data.draw(st.lists(people, min_size=1, max_size=4, unique=True))
     group = Group(tuple(Query.of_user(interactions, user) for user in users))
