@@ -416,6 +416,8 @@ class Recommender(ABC):
         found = self.settings()
         if "promise" in found:
             found["promise"] = find_promise(found["promise"]).name
+        if isinstance(found.get("groups"), tuple):
+            found["groups"] = list(found["groups"])  # as JSON has it
         if not isinstance(found.get("measure", ""), (str, int)):  # else it will come back as it is
             recipe = self.recipe()
             found["measure"] = {OWN: recipe.name} if recipe.stored is None else recipe.stored

@@ -36,7 +36,7 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "window": (int, float, type(None)),
     "horizon": (int, float),
     "train_share": (int, float),
-    "groups": (int, str, list, tuple),
+    "groups": (int, str, list),
     "model": (dict,),  # its kind and its name
     "covers": (str, type(None)),
     "cut": (str, type(None)),
