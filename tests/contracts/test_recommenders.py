@@ -12,19 +12,8 @@ from sklearn.base import clone
 import surerec as sr
 from surerec.adapters import ItemItem
 from surerec.testing import CHECKS, ModelUnderTest, check_recommender, check_scorer
-from tests.contracts.support import (
-    DATA,
-    FUTURE,
-    OF_ITEMS,
-    OF_USERS,
-    PAST,
-    SEGMENTS,
-    Careful,
-    Refitted,
-)
-from tests.contracts.support import (
-    WRAPPED as PAGE,
-)
+from tests.contracts import support
+from tests.contracts.support import DATA, FUTURE, OF_ITEMS, OF_USERS, PAST, Careful, Refitted
 
 
 class Nearest:
@@ -58,7 +47,7 @@ SUBJECTS |= {
 SUBJECTS["groups of people's own"] = ModelUnderTest(
     partial(sr.PopulationConformal, groups=("segment", 2)),
     DATA,
-    fit_params={"user_groups": SEGMENTS},
+    fit_params={"user_groups": support.SEGMENTS},
 )
 LISTS = pl.DataFrame(
     {
@@ -108,7 +97,7 @@ def wrapped_implicit():
 WRAPPED = {
     **{
         name: calibrated(model, model if callable(model) else None, **ids)
-        for name, (model, ids) in PAGE.items()
+        for name, (model, ids) in support.WRAPPED.items()
     },
     "wrapped popularity": calibrated(
         ItemItem.constant(range(DATA.n_items)), items=PAST.items.ids.to_list()
