@@ -146,8 +146,9 @@ def read_histories(
     read = _rows_of_mapping if isinstance(given, Mapping) else _rows_of_interactions
     ids, owners, codes, times, unseen = read(given, model.items)
     ignored = pl.DataFrame({Columns.User: ids.gather(owners[codes < 0]), Columns.Item: unseen})
-    # The first occurrence of each item counts, as in the data.
-    kept = np.sort(np.unique(owners * (len(model.items) + 1) + codes, return_index=True)[1])
+    kept = np.arange(len(codes))
+    if isinstance(given, Mapping):  # the first occurrence of each item counts, as in the data
+        kept = np.sort(np.unique(owners * (len(model.items) + 1) + codes, return_index=True)[1])
     kept = kept[codes[kept] >= 0]
     if times is not None:
         times = times[kept]
