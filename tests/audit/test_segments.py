@@ -128,7 +128,7 @@ def test_fit_pools_small_segments(few, cli, tmp_path, monkeypatch):
     pl.DataFrame({"user_id": ids, "plan": plan}).write_csv("users.csv")
     groups = ("--recommender", "population-cm3", "--groups", "plan", "--groups-file", "users.csv")
     assert cli("fit", "orders.csv", "model", *groups, "--pool-below", "2").code == 0
-    assert sr.load(tmp_path / "model").user_groups_.names == ("big", "other")
+    assert sr.load(tmp_path / "model").model_.segments.names == ("big", "other")
     wrong = cli("fit", "orders.csv", "model", "--pool-below", "2")
     assert wrong.code == 2
     assert "--pool-below pools segments of --groups-file" in wrong.err

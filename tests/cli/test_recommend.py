@@ -255,7 +255,7 @@ def test_calibrating_on_groups_is_saved(run, shop, tmp_path):
     done = run("calibrate-groups", tmp_path / "other", "--size", "2", "--formed", "similar",
                "--aggregation", "least-misery")  # fmt: skip
     assert "groups of 2 formed of similar users" in done.err
-    assert sr.load(tmp_path / "other").group_sizes_ == (2,)
+    assert sr.load(tmp_path / "other").model_.groups.sizes == (2,)
     given = run("calibrate-groups", tmp_path / "other", "--group-file", "groups.csv")
     assert "2 groups such as those given, of up to 3" in given.err
 

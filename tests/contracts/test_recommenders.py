@@ -10,12 +10,10 @@ import pytest
 from sklearn.base import clone
 
 import surerec as sr
-from surerec.adapters import Factors, ItemItem
-from surerec.calibration import profile_cases
+from surerec.adapters import ItemItem
 from surerec.testing import CHECKS, ModelUnderTest, check_recommender, check_scorer
-from tests.contracts.support import Careful, Refitted
-
-DATA = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6_000, seed=1)
+from tests.contracts import support
+from tests.contracts.support import DATA, FUTURE, OF_ITEMS, OF_USERS, PAST, Careful, Refitted
 
 
 class Nearest:
@@ -46,17 +44,11 @@ SUBJECTS |= {
     "precedence mining": ModelUnderTest(sr.PrecedenceMining, DATA),
     "precedence mining, top 1": ModelUnderTest(partial(sr.PrecedenceMining, top=1), DATA),
 }
-SEGMENTS = {user: "even" if user % 2 else "odd" for user in DATA.users.ids}
 SUBJECTS["groups of people's own"] = ModelUnderTest(
     partial(sr.PopulationConformal, groups=("segment", 2)),
     DATA,
-    fit_params={"user_groups": SEGMENTS},
+    fit_params={"user_groups": support.SEGMENTS},
 )
-LATER = profile_cases(DATA, 0.4).future_rows()
-PAST, FUTURE = DATA.keeping(~LATER), DATA.keeping(LATER)
-ITEMS = PAST.items.ids.to_list()
-TASTES = np.random.default_rng(4).random((DATA.n_users + DATA.n_items, 6), dtype=np.float32)
-OF_USERS, OF_ITEMS = TASTES[: DATA.n_users], TASTES[DATA.n_users :]
 LISTS = pl.DataFrame(
     {
         "user_id": np.repeat(PAST.users.ids.to_numpy(), DATA.n_items),
@@ -64,11 +56,6 @@ LISTS = pl.DataFrame(
         "score": (OF_USERS @ OF_ITEMS.T).ravel(),
     }
 )
-
-
-def latest(histories):
-    """Score by nearness to the last item: a function of somebody's own."""
-    return [[-abs(item - history[-1]) for item in ITEMS] for history in histories]
 
 
 def calibrated(model, scorer=None, **ids):
@@ -108,13 +95,14 @@ def wrapped_implicit():
 
 
 WRAPPED = {
-    "wrapped, factors": calibrated(
-        Factors(OF_USERS, OF_ITEMS, folding=(0.1, 2.0)), items=ITEMS, users=PAST.users.ids
+    **{
+        name: calibrated(model, model if callable(model) else None, **ids)
+        for name, (model, ids) in support.WRAPPED.items()
+    },
+    "wrapped popularity": calibrated(
+        ItemItem.constant(range(DATA.n_items)), items=PAST.items.ids.to_list()
     ),
-    "wrapped, item-item": calibrated(ItemItem(OF_ITEMS @ OF_ITEMS.T), items=ITEMS),
-    "wrapped, popularity": calibrated(ItemItem.constant(range(DATA.n_items)), items=ITEMS),
     "wrapped, lists": calibrated(LISTS),
-    "wrapped, function": calibrated(latest, latest, items=ITEMS),
     "wrapped, fitted here": fitted_here(),
     "wrapped, fitted here for its users": fitted_here(covers="fit"),
     **wrapped_implicit(),
@@ -167,15 +155,6 @@ class Fickle(Careful):
 def test_a_scorer_that_breaks_the_contract_is_caught():
     with pytest.raises(AssertionError, match=r"(many users|p-values): "):
         check_scorer(Fickle, only=["many users", "p-values"])
-
-
-def test_a_scorer_of_the_wrong_length_is_told_so():
-    class Short:
-        def score(self, history, *, without_user=None):  # noqa: ARG002
-            return np.zeros(3)
-
-    with pytest.raises(sr.InputError, match=r"Short gave scores of shape \(3,\); one for each of"):
-        check_scorer(Short(), DATA, only=["known user"])
 
 
 def test_the_checks_run_in_one_go():

@@ -70,3 +70,19 @@ def is_covered(model, **asked):
     """Return whether a user's whole set guarantees anything."""
     whole = model.recommend(**{name: asked[name] for name in asked if name != "k"})
     return whole.guarantee.holds
+
+
+def one_by_one(model, people, **options):
+    """Return the rows of recommend_many, from each person's own answer; `people` says how asked."""
+    frames = [
+        model.recommend(**asked, **options)
+        .to_frame()
+        .select(
+            pl.lit(person, dtype=pl.Int64).alias("user_id"),
+            pl.exclude("title"),
+            pl.lit(is_covered(model, **asked, **options)).alias("covered"),
+            pl.col("^title$"),
+        )
+        for person, asked in people.items()
+    ]
+    return pl.concat(frames)

@@ -1,60 +1,303 @@
-"""The k best of many users at once are those of each user alone."""
+"""Many users at once, of the data or by histories, are answered as each of them is alone."""
 
+import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
 
 import surerec as sr
-from tests.recommenders.small_profiles import read
+from surerec.interactions import IdMap
+from tests import oracle_method as paper
+from tests.recommenders.small_profiles import is_covered, one_by_one, read, some_rows
 
-some_rows = st.lists(
-    st.tuples(st.integers(0, 7), st.integers(0, 11), st.integers(0, 5)), min_size=8, max_size=80
+EVERY = [
+    *(sr.InductiveConformal(measure=name) for name in paper.NAMES),
+    sr.InductiveConformal(measure="CM8", literal=True),
+    sr.InductiveConformal(measure="CM1", top=3),
+    sr.InductiveConformal(measure="CM2", smoothed=True, seed=5),
+    sr.TransductiveConformal(aggregate="max"),
+    sr.TransductiveConformal(aggregate="median"),
+    sr.TransductiveConformal(zeros="product"),
+    sr.PrecedenceMining(),
+    sr.PrecedenceMining(top=1),
+]
+
+
+@pytest.fixture(scope="module")
+def films():
+    return sr.datasets.synthetic(70, 60, 1_500, seed=12)
+
+
+def promise(model):
+    return {} if isinstance(model, sr.PrecedenceMining) else {"confidence": 0.8}
+
+
+@given(
+    st.sampled_from(EVERY),
+    some_rows,
+    st.sampled_from(["dense", "on-demand"]),
+    st.sampled_from(["order", "strict"]),
+    st.none() | st.integers(1, 14),
 )
-models = st.builds(
-    sr.InductiveConformal,
-    measure=st.sampled_from(list(sr.MEASURES)),
-    literal=st.booleans(),
-    train_share=st.sampled_from([0.2, 0.5, 0.7]),
-)
-rules = st.sampled_from(["order", "strict"])
-
-
-@given(models, some_rows, rules, st.integers(1, 14), st.integers(5, 95))
-def test_the_fast_way_gives_what_the_plain_way_gives(model, rows, ties, k, percent):
-    counts = sr.count_precedence(read(rows), ties=ties, strategy="dense")
-    found = model.fit(counts).recommend_many(significance=percent / 100, k=k)
-    alone = [
-        model.recommend(user, significance=percent / 100, k=k)
-        .to_frame()
-        .select(pl.lit(user).cast(found["user_id"].dtype).alias("user_id"), pl.all())
-        for user in counts.interactions.users.ids
-    ]
-    assert found.drop("covered").equals(pl.concat(alone))
-    counted = sr.count_precedence(read(rows), ties=ties, strategy="on-demand")
-    assert model.fit(counted).recommend_many(significance=percent / 100, k=k).equals(found)
-
-
-@pytest.mark.parametrize("measure", sr.MEASURES)
-def test_every_measure_on_longer_profiles(measure):
-    films = sr.datasets.synthetic(n_users=60, n_items=700, n_rows=6_000, ties=0.3, seed=3)
-    model = sr.InductiveConformal(measure).fit(films)
-    found = model.recommend_many(confidence=0.8, k=25)
-    for user in (1, 17, 60):
-        alone = model.recommend(user, confidence=0.8, k=25).to_frame()
-        assert found.filter(user_id=user).drop("user_id", "covered").equals(alone)
+@settings(max_examples=80)
+def test_many_users_are_users_one_by_one(model, rows, strategy, ties, k):
+    interactions = read(rows)
+    model.fit(sr.count_precedence(interactions, ties=ties, strategy=strategy))
+    asked = {"k": k, **promise(model)}
+    alone = one_by_one(model, {user: {"user": user} for user in interactions.users.ids}, **asked)
+    assert_frame_equal(model.recommend_many(**asked), alone, check_exact=True)
 
 
 @pytest.mark.parametrize("ties", ["order", "strict"])
-@pytest.mark.parametrize("measure", ["CM10", "CM11", "CM12", "CM13"])
-def test_a_rough_look_first_changes_nothing(measure, ties):
+@pytest.mark.parametrize("measure", sr.MEASURES)
+def test_the_best_items_of_longer_profiles(measure, ties):
     """With few users many items tie or nearly do, which 32 bits cannot tell apart."""
     films = sr.datasets.synthetic(n_users=40, n_items=900, n_rows=6_000, ties=0.3, seed=5)
-    counts = sr.count_precedence(films, ties=ties, strategy="dense")
-    model = sr.InductiveConformal(measure).fit(counts)
-    for k, confidence in ((1, 0.5), (5, 0.8), (20, 0.99)):
-        found = model.recommend_many(confidence=confidence, k=k)
-        alone = [
-            model.recommend(user, confidence=confidence, k=k).to_frame() for user in films.users.ids
-        ]
-        assert found.drop("user_id", "covered").equals(pl.concat(alone))
+    model = sr.InductiveConformal(measure)
+    model.fit(sr.count_precedence(films, ties=ties, strategy="dense"))
+    for asked in ({"k": 1, "confidence": 0.5}, {"k": 20, "confidence": 0.99}):
+        alone = pl.concat(model.recommend(user, **asked).to_frame() for user in films.users.ids)
+        assert model.recommend_many(**asked).drop("user_id", "covered").equals(alone)
+
+
+@pytest.mark.parametrize("settings", [{}, {"cut": "rank"}, {"groups": 2}, {"promise": "precision"}])
+@pytest.mark.parametrize("k", [None, 3])
+def test_many_users_are_told_who_is_covered(settings, k):
+    few = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=3_000, seed=1)
+    model = sr.PopulationConformal("CM12", **settings).fit(few)
+    asked = {"precision": 0.1} if "promise" in settings else {"confidence": 0.9}
+    rows = model.recommend_many(**asked, k=k)
+    covered = dict(rows.select("user_id", "covered").iter_rows())
+    assert len(set(covered.values())) == 2
+    for user in list(covered)[::11]:
+        assert covered[user] == is_covered(model, user=user, **asked)
+    said = model.guarantee_to_all(model.options(**asked, k=k))
+    assert said.holds == (k is None)
+    assert (said.full or said).holds
+
+
+@pytest.mark.parametrize(
+    ("model", "strategy"),
+    [
+        (sr.InductiveConformal(measure="CM12"), "dense"),
+        (sr.TransductiveConformal(aggregate="median"), "dense"),
+        (sr.PrecedenceMining(), "on-demand"),
+    ],
+    ids=repr,
+)
+def test_threads_change_nothing(model, strategy, monkeypatch):
+    crowd = sr.datasets.synthetic(600, 40, 6_000, seed=13)  # more than any thread takes at once
+    model.fit(sr.count_precedence(crowd, strategy=strategy))
+    answers = []
+    for threads in ("1", "2", "7"):
+        monkeypatch.setenv("SUREREC_THREADS", threads)
+        answers.append(model.recommend_many(**promise(model)))
+    served = answers[0]["user_id"].unique(maintain_order=True)
+    assert served.to_list() == [user for user in crowd.users.ids if user in set(served)]
+    for answer in answers[1:]:
+        assert_frame_equal(answers[0], answer, check_exact=True)
+
+
+def test_unknown_users_among_many_are_skipped_and_named(films):
+    model = sr.InductiveConformal().fit(films)
+    known = films.users.ids[:2].to_list()
+    with pytest.warns(sr.LeftOutWarning, match=r"^1 of 3 users is unknown and was skipped: 12345"):
+        some = model.recommend_many(users=[known[0], 12345, known[1]], confidence=0.9)
+    assert some.equals(model.recommend_many(users=known, confidence=0.9))
+
+
+def test_ids_may_be_the_floats_of_pandas(films):
+    model = sr.InductiveConformal().fit(films)
+    users = films.users.ids[:3].to_list()
+    expected = model.recommend_many(users, confidence=0.8)
+    floats = pd.Series(users, dtype=float)
+    assert model.recommend_many(floats, confidence=0.8).equals(expected)
+    assert model.recommend(floats[0], confidence=0.8).items == (
+        model.recommend(users[0], confidence=0.8).items
+    )
+    history = films.items.ids[:6].to_list()
+    asked = {"confidence": 0.8, "items": films.items.ids[6:].to_list()}
+    new = model.recommend_many(histories={1.0: history, 2.0: history}, **asked)
+    as_floats = {"confidence": 0.8, "items": pd.Series(asked["items"], dtype=float)}
+    found = model.recommend_many(
+        histories={1: pd.Series(history, dtype=float), 2: history}, **as_floats
+    )
+    assert new.equals(found)
+
+
+MODELS = {
+    "CM2": sr.InductiveConformal("CM2"),  # a minimum: most items tie
+    "CM12": sr.InductiveConformal("CM12"),
+    "rank": sr.PopulationConformal("CM2", cut="rank"),
+    "score": sr.PopulationConformal("CM6", cut="score"),
+    "crs": sr.TransductiveConformal("max"),
+    "mining": sr.PrecedenceMining(),
+}
+
+
+@pytest.fixture(scope="module")
+def tied():
+    return sr.datasets.synthetic(n_users=120, n_items=90, n_rows=2_500, ties=0.3, seed=6)
+
+
+@pytest.fixture(scope="module")
+def shuffled(tied):
+    """The same data under other codes, which are not in the order of popularity."""
+    new = np.random.default_rng(1).permutation(tied.n_items)  # the new code of each old one
+    old = np.argsort(new)
+    taken = sr.Interactions(
+        tied.users,
+        IdMap(tied.items.ids.gather(old), noun="item"),
+        tied.offsets,
+        new[tied.items_taken].astype(np.uint32),
+        tied.times,
+    )
+    counts = sr.count_precedence(taken)
+    counts.popularity = old  # old codes were the places by popularity, ties included
+    return counts
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_equal_scores_come_by_popularity_whatever_the_codes(tied, shuffled, name):
+    model = MODELS[name]
+    has_levels = name != "mining"
+    level = {"confidence": 0.8} if has_levels else {}
+    answers = []
+    for counts in (sr.count_precedence(tied), shuffled):
+        fitted, data = type(model)(**model.get_params()).fit(counts), counts.interactions
+        frames = [fitted.recommend_many(k=k, **level) for k in (None, 7)]
+        frames += [fitted.recommend(user, **level).to_frame() for user in data.users.ids[:4]]
+        if has_levels:
+            frames.append(fitted.p_values(data.users[0]))
+        answers.append([frame.select(pl.exclude("title")) for frame in frames])
+    for here, there in zip(*answers, strict=True):
+        assert_frame_equal(here, there, rel_tol=1e-9)  # sums are rounded in another order
+    assert not np.array_equal(shuffled.popularity, np.arange(shuffled.n_items))
+
+
+@pytest.fixture(scope="module")
+def strangers():
+    """More people than one thread is given, whose ids are users' of the data."""
+    return sr.datasets.synthetic(300, 60, 4_000, seed=99)
+
+
+def histories_of(interactions):
+    return {
+        user: interactions.profile(user)["item_id"].to_list() for user in interactions.users.ids
+    }
+
+
+def asked_by(histories, known=()):
+    return {
+        person: {"user": person if person in known else None, "history": history}
+        for person, history in histories.items()
+    }
+
+
+@pytest.mark.parametrize(
+    "model",
+    [sr.InductiveConformal("CM12"), sr.PopulationConformal()],
+    ids=repr,
+)
+def test_people_of_the_data_are_left_out_if_asked_for(films, strangers, model):
+    model.fit(films)
+    some = dict(list(histories_of(strangers).items())[:90])
+    known = set(films.users.ids) & some.keys()
+    assert 0 < len(known) < len(some)
+    many = model.recommend_many(histories=some, leave_out=True, confidence=0.8, k=4)
+    alone = one_by_one(model, asked_by(some, known), confidence=0.8, k=4)
+    assert_frame_equal(many, alone, check_exact=True)
+    newcomers = model.recommend_many(histories=some, confidence=0.8, k=4)
+    assert not newcomers.equals(many)
+
+
+@given(
+    st.sampled_from(["CM12", "CM1", "NCM15"]),
+    some_rows,
+    st.dictionaries(
+        st.integers(0, 5), st.lists(st.integers(0, 6), min_size=1, max_size=9), min_size=1
+    ),
+    st.booleans(),
+)
+@settings(max_examples=60)
+def test_small_histories_with_unknown_items_and_repeats(measure, rows, given_, leave_out):
+    interactions = read(rows)
+    model = sr.InductiveConformal(measure).fit(interactions)
+    usable = {
+        person: history
+        for person, history in given_.items()
+        if (model.items_.codes(history) >= 0).any()
+    }
+    if not usable:
+        with pytest.raises(sr.InputError, match="Nobody in the data took any item"):
+            model.histories(given_)
+        return
+    found = model.histories(given_, leave_out=leave_out)
+    assert found.left_out.to_list() == [person for person in given_ if person not in usable]
+    n_unknown = sum(int((model.items_.codes(history) < 0).sum()) for history in given_.values())
+    assert len(found.ignored) == n_unknown
+    known = set(interactions.users.ids) if leave_out else ()
+    many = model.recommend_many(histories=found, confidence=0.6, k=3)
+    alone = one_by_one(model, asked_by(usable, known), confidence=0.6, k=3)
+    assert_frame_equal(many, alone, check_exact=True)
+
+
+def test_every_form_of_histories_says_the_same(films, strangers, tmp_path):
+    model = sr.InductiveConformal("CM12").fit(films)
+    frame = strangers.to_frame()
+    frame.write_csv(tmp_path / "people.csv")
+    shuffled = frame.sample(fraction=1, shuffle=True, seed=4)
+    expected = model.recommend_many(histories=histories_of(strangers), confidence=0.7, k=5)
+    for form in (
+        strangers,
+        frame,
+        frame.to_pandas(),
+        frame.to_arrow(),
+        frame.drop("datetime"),
+        frame.drop("datetime").rename({"user_id": "customer_id", "item_id": "asin"}),
+        frame.with_columns(pl.col("item_id").cast(pl.String)),
+        tmp_path / "people.csv",
+    ):
+        assert_frame_equal(model.recommend_many(histories=form, confidence=0.7, k=5), expected)
+    by_time = model.recommend_many(histories=shuffled, confidence=0.7, k=5)
+    assert by_time["user_id"][0] == shuffled["user_id"][0]  # people in the order given
+    assert_frame_equal(by_time.sort("user_id", "rank"), expected.sort("user_id", "rank"))
+
+
+def test_who_is_left_out_is_told(films):
+    model = sr.InductiveConformal("CM12").fit(films)
+    known = films.items.ids[:3].to_list()
+    given_ = pd.DataFrame({"user": ["a", "a", "a", "b", "c"], "item": [*known, 10**9, 10**9 + 1]})
+    with pytest.warns(sr.HistoriesWarning, match=r"2 people are left out.*'b', 'c'\."):
+        picks = model.recommend_many(histories=given_, confidence=0.9, k=2)
+    assert set(picks["user_id"]) == {"a"}
+    found = model.histories(given_)  # and without a warning
+    assert found.ignored.rows() == [("b", 10**9), ("c", 10**9 + 1)]
+    assert model.recommend_many(histories=found, confidence=0.9, k=2).equals(picks)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"histories": {1: "film"}}, "The history of 1 is a list of item ids, not the text 'film'"),
+        ({"histories": {1: [3], "ann": [4]}}, "ids of people are of several types"),
+        ({"histories": {}}, "histories of these 0 people"),
+        (
+            {"histories": pl.DataFrame({"who": [1], "item": [2]})},
+            "no user column among 'who', 'item'",
+        ),
+        ({"histories": pl.DataFrame({"user": [1], "what": [2]})}, "no item column"),
+        ({"histories": 7}, "not from int"),
+        ({"users": [1], "histories": {1: [2]}}, "users or histories=, not both"),
+        ({"users": [1], "leave_out": True}, "leave_out is about histories="),
+        ({"users": [12345]}, "^There is no user 12345"),
+        ({"users": []}, "the list of users is empty"),
+    ],
+)
+def test_many_that_cannot_be_answered(films, asked, said):
+    model = sr.InductiveConformal("CM12").fit(films)
+    with pytest.raises(sr.InputError, match=said):
+        model.recommend_many(**asked, confidence=0.5)

@@ -54,16 +54,16 @@ def store(folder, statistics, arrays, kind):
     save_model(folder, statistics, {"x": RecommenderSpec(kind, {}, State(arrays))})
 
 
-def test_parts_that_do_not_fit_give_a_sentence(tmp_path, statistics):
-    arrays = {"calibration_users": np.arange(3)}
-    store(tmp_path / "model", statistics, arrays, "PopulationConformal")
-    with pytest.raises(sr.InputError, match=r"arrays and texts of 'x' do not fit it \(.*\); save"):
-        sr.load(tmp_path / "model")
-
-
-def test_parts_are_not_ignored_by_a_recommender_that_has_none(tmp_path, statistics):
-    store(tmp_path / "model", statistics, {"a": np.ones(1)}, "InductiveConformal")
-    with pytest.raises(sr.InputError, match=r"do not fit it \(InductiveConformal has no 'a'\)"):
+@pytest.mark.parametrize(
+    ("kind", "name", "why"),
+    [
+        ("PopulationConformal", "calibration_users", r"texts of 'x' do not fit it \(.*\); save"),
+        ("InductiveConformal", "a", r"do not fit it \(InductiveConformal has no 'a'\)"),
+    ],
+)
+def test_state_that_does_not_fit_gives_a_sentence(tmp_path, statistics, kind, name, why):
+    store(tmp_path / "model", statistics, {name: np.arange(3)}, kind)
+    with pytest.raises(sr.InputError, match=why):
         sr.load(tmp_path / "model")
 
 

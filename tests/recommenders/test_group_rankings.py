@@ -1,5 +1,4 @@
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,10 +16,9 @@ from surerec.recommenders import (
     observe_groups,
     values_of,
 )
+from tests.recommenders.small_profiles import read, some_rows
 
 N_ITEMS = 8
-a_row = st.tuples(st.integers(0, 7), st.integers(0, 11), st.integers(0, 5))
-some_rows = st.lists(a_row, min_size=12, max_size=80)
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +29,13 @@ def films():
 @pytest.fixture(scope="module")
 def statistics(films):
     return sr.count_precedence(films)
+
+
+def observed(statistics, measure, size, formed="random", by="average", n=None):
+    """Return calibration groups, their cases, and where what they consumed next is ranked."""
+    cases, scorer = profile_cases(statistics.interactions, 0.4), as_recipe(measure).fit(statistics)
+    groups = form_groups(cases, size, formed, np.zeros(len(cases)), seed=1)[:n]
+    return groups, cases, observe_groups(scorer, statistics, cases, groups, AGGREGATIONS[by])
 
 
 @pytest.mark.parametrize("formed", ["random", "similar"])
@@ -64,9 +69,7 @@ def test_similar_groups_are_more_alike_than_random_ones(films):
 
 def test_outcomes_are_those_of_the_definition(films, statistics):
     """Ranks among what no member knows, of what members took next and no member knew."""
-    cases, scorer = profile_cases(films, 0.4), as_recipe("CM4").fit(statistics)
-    groups = form_groups(cases, 3, "random", np.zeros(len(cases)), seed=1)[:4]
-    found = observe_groups(scorer, statistics, cases, groups, AGGREGATIONS["most-pleasure"])
+    groups, cases, found = observed(statistics, "CM4", 3, by="most-pleasure", n=4)
     for number, group in enumerate(groups):
         users = cases.users[group]
         others = sr.count_precedence(films.without_users(users))
@@ -150,9 +153,7 @@ def test_curves_are_the_losses_of_the_definition(found):
 
 
 def test_arrays_there_and_back(statistics, films):
-    cases, scorer = profile_cases(films, 0.4), as_recipe("CM4").fit(statistics)
-    groups = form_groups(cases, 2, "random", np.zeros(len(cases)), seed=1)[:9]
-    found = observe_groups(scorer, statistics, cases, groups, AGGREGATIONS["average"])
+    found = observed(statistics, "CM4", 2, n=9)[2]
     arrays = found.state().arrays
     back = GroupOutcomes.from_state(found.state(), films.n_users)
     for name, array in arrays.items():
@@ -167,11 +168,8 @@ def test_arrays_there_and_back(statistics, films):
 
 @pytest.mark.parametrize("formed", ["random", "similar"])
 @pytest.mark.parametrize("name", ["any", "all", "worst", "hit-any"])
-def test_what_is_promised_is_delivered_over_divisions(films, statistics, formed, name):
-    cases, scorer = profile_cases(films, 0.4), as_recipe("CM12").fit(statistics)
-    groups = form_groups(cases, 2, formed, np.zeros(len(cases)), seed=0)
-    found = observe_groups(scorer, statistics, cases, groups, AGGREGATIONS["average"])
-    curve, units = GROUP_PROMISES[name].curve_of(found)
+def test_what_is_promised_is_delivered_over_divisions(statistics, formed, name):
+    curve, units = GROUP_PROMISES[name].curve_of(observed(statistics, "CM12", 2, formed)[2])
     chance, epsilon, lost = np.random.default_rng(0), 0.3, []
     n = len(units) // 2
     for _ in range(200):
@@ -186,8 +184,7 @@ def test_what_is_promised_is_delivered_over_divisions(films, statistics, formed,
 
 @given(some_rows, st.sampled_from(["order", "strict"]), st.data())
 def test_a_group_is_scored_as_if_counted_without_it(rows, ties, data):
-    frame = pl.DataFrame(rows, schema=["user", "item", "time"], orient="row")
-    interactions = sr.read_interactions(frame)
+    interactions = read(rows)
     people = st.integers(0, interactions.n_users - 1)
     users = data.draw(st.lists(people, min_size=1, max_size=4, unique=True))
     group = Group(tuple(Query.of_user(interactions, user) for user in users))
@@ -201,12 +198,6 @@ def test_a_group_is_scored_as_if_counted_without_it(rows, ties, data):
     strangers = Group(tuple(Query(known_to(others, q.history)) for q in group.members))
     expected = strangers.ranks(MeasureScorer(others, name), others, candidates)
     np.testing.assert_array_equal(found, expected)
-    joint = group.joint_ranks(MeasureScorer(counts, name), counts, candidates)
-    history = known_to(others, group.joint().history)
-    alone = MeasureScorer(others, name).score(history)[candidates]
-    np.testing.assert_array_equal(
-        joint[0].argsort(), np.lexsort((others.popularity[candidates], -alone))
-    )
 
 
 def known_to(others, history):
@@ -215,30 +206,14 @@ def known_to(others, history):
     return known if len(known) else history
 
 
-def test_a_joint_profile_goes_by_time_and_has_each_item_once():
-    first = Query(np.array([3, 1, 4]), (0,), np.array([10, 30, 50]), 50)
-    second = Query(np.array([1, 5]), (2,), np.array([20, 40]), 60)
-    joint = Group((first, second)).joint()
-    assert joint.history.tolist() == [3, 1, 5, 4]
-    assert joint.times.tolist() == [10, 20, 40, 50]
-    assert (joint.users, joint.moment) == ((0, 2), 60)
-    # Without times everybody's history goes on at the same pace.
-    mixed = Group((first, Query(np.array([7, 8])))).joint()
-    assert mixed.history.tolist() == [3, 7, 1, 4, 8]
-    assert mixed.times is None
-
-
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
         ("average", [0.5, 0.5, 1 - np.log(9) / np.log(16), 0.5]),
         ("least-misery", [0, 0.5, 1 - np.log(3) / np.log(4), 0]),
         ("most-pleasure", [1, 0.5, 1 - np.log(3) / np.log(4), 1]),
-        ("approval", [1, 0, 0, 1]),  # the best tenth of four items is one
     ],
 )
 def test_aggregations_by_hand(name, expected):
     values = values_of(np.array([[1.0, 2, 3, 4], [4.0, 2, 3, 1]]), 4)
     np.testing.assert_allclose(find_aggregation(name).score(values), expected, atol=1e-12)
-    with pytest.raises(sr.InputError, match="least-misery"):
-        find_aggregation("borda")

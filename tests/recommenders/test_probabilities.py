@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 import surerec as sr
-from surerec.calibration import ItemChances, Ranking
+from surerec.calibration import ItemChances, Ranking, profile_cases
 from surerec.errors import InputError
-from surerec.measures import Query
+from surerec.measures import Query, State
 
 
 @pytest.fixture(scope="module")
@@ -54,18 +54,24 @@ def test_candidates_are_counted_by_bin_with_the_user_left_out(model):
         assert hits.tolist() == chances.hits[place].tolist()
 
 
+def halves(films, horizon=0.4):
+    """Return the data of every other user, and what the rest knew and consumed next."""
+    half, ids = np.arange(0, films.n_users, 2), films.items.ids
+    cases = profile_cases(films, horizon)
+    places = np.flatnonzero(np.isin(cases.users, half))
+    known = (ids.gather(cases.known(case)).to_list() for case in places)
+    later = (ids.gather(cases.future(case)).to_list() for case in places)
+    return films.without_users(half), list(zip(known, later, strict=True))
+
+
 def test_what_is_said_happens_to_people_who_did_not_calibrate(films):
-    half = np.arange(0, films.n_users, 2)
-    model = sr.PopulationConformal("CM12").fit(films.without_users(half))
+    fitted, others = halves(films)
+    model = sr.PopulationConformal("CM12").fit(fitted)
     said, happened = [], []
-    for user in half[:150]:
-        taken = films.items.ids.gather(films.taken(user).astype(np.int64)).to_list()
-        n_known = round(0.6 * len(taken))
-        if n_known < 5:
-            continue
-        frame = model.recommend(history=taken[:n_known], confidence=0.999).to_frame()
+    for known, later in others[:150]:
+        frame = model.recommend(history=known, confidence=0.999).to_frame()
         said += frame["probability"].to_list()
-        happened += frame["item_id"].is_in(taken[n_known:]).to_list()
+        happened += frame["item_id"].is_in(later).to_list()
     assert abs(np.mean(said) - np.mean(happened)) < 0.01
     top = np.array(said) >= np.quantile(said, 0.95)
     assert abs(np.mean(np.array(said)[top]) - np.mean(np.array(happened)[top])) < 0.05
@@ -115,7 +121,7 @@ def test_a_cut_off_leaves_out_the_unlikely_and_voids_the_promise(model):
 def test_probabilities_are_refused_where_there_are_none(films, model):
     with pytest.raises(InputError, match="InductiveConformal has no probabilities of items"):
         sr.InductiveConformal().fit(films).recommend(user=7, confidence=0.8, min_probability=0.1)
-    with pytest.raises(InputError, match=r"min_probability is 20; .* did you mean 0.2\?"):
+    with pytest.raises(InputError, match=r"min_probability is 20; .*did you mean 0.2"):
         model.recommend(user=7, confidence=0.8, min_probability=20)
     few = model.recommend(history=[3, 5], confidence=0.8, min_probability=0.1)
     assert few.items == []
@@ -140,36 +146,26 @@ def test_a_model_without_probabilities_answers_as_one_with_them(model):
 
 
 def test_precision_is_kept_on_people_who_did_not_calibrate(films):
-    half = np.arange(0, films.n_users, 2)
-    model = sr.PopulationConformal("CM12", promise="precision").fit(films.without_users(half))
-    shares, n_asked = [], 0
-    for user in half:
-        taken = films.items.ids.gather(films.taken(user).astype(np.int64)).to_list()
-        n_known = len(taken) - max(1, int(0.4 * len(taken) + 0.5))
-        if n_known < 5:
-            continue
-        n_asked += 1
-        picks = model.recommend(history=taken[:n_known], precision=0.3)
+    fitted, others = halves(films)
+    model = sr.PopulationConformal("CM12", promise="precision").fit(fitted)
+    shares = []
+    for known, later in others:
+        picks = model.recommend(history=known, precision=0.3)
         if len(picks):
-            shares.append(np.mean([item in taken[n_known:] for item in picks.items]))
+            shares.append(np.mean([item in later for item in picks.items]))
     assert np.mean(shares) >= 0.3 - 0.03
     said = float(str(picks.guarantee).split("singly. ")[1].split("%")[0]) / 100
-    assert abs(len(shares) / n_asked - said) < 0.12
+    assert abs(len(shares) / len(others) - said) < 0.12
 
 
 def test_a_level_that_cannot_be_reached_is_refused_with_the_best_that_can(precise):
-    with pytest.raises(InputError, match=r"A precision of 0.99 .* the best that can is 0\.\d\d"):
+    why = r"A precision of 0.99 .* the best that can is 0\.\d\d"
+    with pytest.raises(InputError, match=why) as caught:
         precise.recommend(user=7, precision=0.99)
-    best = float(str(_refusal(precise, 0.99)).rsplit(" ", 1)[1].rstrip("."))
+    best = float(str(caught.value).rsplit(" ", 1)[1].rstrip("."))
     assert precise.recommend(user=7, precision=best).precision == best
     with pytest.raises(InputError, match="cannot be promised"):
         precise.recommend(user=7, precision=best + 0.005)
-
-
-def _refusal(model, precision):
-    with pytest.raises(InputError) as caught:
-        model.recommend(user=7, precision=precision)
-    return caught.value
 
 
 @pytest.mark.parametrize(
@@ -249,16 +245,14 @@ def listed(films):
 
 
 def test_a_list_keeps_the_promise_for_those_who_take_one_of_its_items(films):
-    half = np.arange(0, films.n_users, 2)
+    fitted, others = halves(films)
     some = films.items.ids.to_list()[1::3]
-    model = sr.PopulationConformal("CM12").fit(films.without_users(half), lists={"some": some})
+    model = sr.PopulationConformal("CM12").fit(fitted, lists={"some": some})
     missed = []
-    for user in half:
-        taken = films.items.ids.gather(films.taken(user).astype(np.int64)).to_list()
-        n_known = len(taken) - max(1, int(0.4 * len(taken) + 0.5))
-        next_ = [item for item in taken[n_known:] if item in some]
-        if n_known >= 5 and next_:
-            shown = model.recommend(history=taken[:n_known], confidence=0.8, item_list="some").items
+    for known, later in others:
+        next_ = [item for item in later if item in some]
+        if next_:
+            shown = model.recommend(history=known, confidence=0.8, item_list="some").items
             assert set(shown) <= set(some)
             missed.append(1 - np.mean([item in shown for item in next_]))
     assert abs(np.mean(missed) - 0.2) < 0.05
@@ -377,15 +371,12 @@ def test_a_short_list_of_an_item_list_has_the_hits_of_that_list(films):
 
 
 def test_chances_of_lists_are_what_happens_to_people_who_did_not_calibrate(films):
-    half = np.arange(0, films.n_users, 2)
-    model = sr.PopulationConformal("CM12", horizon=5).fit(films.without_users(half))
+    fitted, others = halves(films, horizon=5)
+    model = sr.PopulationConformal("CM12", horizon=5).fit(fitted)
     said, happened, expected, hits = [], [], [], []
-    for user in half:
-        taken = films.items.ids.gather(films.taken(user).astype(np.int64)).to_list()
-        if len(taken) < 10:
-            continue
-        top = model.recommend(history=taken[:-5], k=10)
-        n_hits = len(set(top.items) & set(taken[-5:]))
+    for known, later in others:
+        top = model.recommend(history=known, k=10)
+        n_hits = len(set(top.items) & set(later))
         said.append(top.hit_probabilities)
         happened.append([n_hits >= n for n in (1, 2, 3)])
         expected.append(top.expected_hits)
@@ -423,3 +414,97 @@ def test_nobodys_own_future_has_a_part_in_the_chances_of_their_list(model):
     changed = ItemChances(**{**calibrated.chances.state().arrays, "hit_ranks": ranks})
     after = dataclasses.replace(calibrated, chances=changed).list_hits([query], found, [5])
     np.testing.assert_allclose(before.probability, after.probability)
+
+
+@pytest.fixture(scope="module")
+def country(films):
+    return {user: "AT" if user % 3 else "DE" for user in films.users.ids}
+
+
+@pytest.fixture(scope="module")
+def by_country(films, country):
+    made = sr.PopulationConformal(promise="precision", groups="country")
+    return made.fit(films, user_groups=country)
+
+
+def test_each_country_is_tested_by_its_own_people(by_country, films, country, tmp_path):
+    history = films.items.ids[:8].to_list()
+    users, chances = by_country.calibration_.users, by_country.model_.calibration.chances
+    found = {}
+    for label in ("AT", "DE"):
+        picks = by_country.recommend(history=history, segment=label, precision=0.15)
+        assert f"over users with country '{label}' who are shown anything" in str(picks.guarantee)
+        mine = np.array([country[films.users[int(user)]] == label for user in users])
+        n_testing = int((mine & ~chances.chooses).sum())
+        assert f"as the {n_testing:,} calibration users who tested it" in str(picks.guarantee)
+        found[label] = picks.items
+    nobody = by_country.recommend(history=history, segment="CH", precision=0.15)
+    assert str(nobody.guarantee).startswith("No guarantee: nobody of country 'CH' calibrated")
+    assert nobody.to_frame()["probability"].is_not_nan().all()  # which is not by country
+    by_country.save(tmp_path / "model")
+    back = sr.load(tmp_path / "model")
+    assert back.recommend(history=history, segment="DE", precision=0.15).items == found["DE"]
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("weights", lambda a: a[:2]),
+        ("weights", lambda a: a * np.nan),
+        ("weights", lambda a: -1 - a),
+        ("weights", lambda a: a.astype(np.float32)),
+        ("edges", lambda _: np.float64(0)),
+        ("edges", lambda a: a[::-1]),
+        ("edges", lambda a: a[:-1]),
+        ("edges", lambda a: np.full_like(a, np.inf)),
+        ("counts", lambda a: a[:-1]),
+        ("counts", lambda a: a.astype(np.int64)),
+        ("hits", lambda a: a - 5),
+        ("hits", lambda a: a + 10_000),
+        ("chooses", lambda a: a.astype(np.int8)),
+        ("chooses", np.ones_like),
+        ("swayed", lambda a: a[:-1]),
+        ("hit_ranks", lambda a: a[:, :2]),
+        ("hit_ranks", lambda a: a * np.nan),
+        ("hit_ranks", lambda a: -a),
+        ("begin", lambda _: np.array(7)),
+        ("begin", lambda a: a - 9),
+    ],
+)
+def test_forged_chances_are_refused(by_country, name, change):
+    state = by_country.model_.calibration.chances.state()
+    arrays, n = state.arrays, len(by_country.calibration_)
+    assert ItemChances.from_state(state, n).bins.n == len(arrays["edges"]) + 1
+    forged = state | State({name: np.asarray(change(arrays[name]))})
+    with pytest.raises(ValueError, match=r"of probabilities|are not whole"):
+        ItemChances.from_state(forged, n)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("list0_list_codes", lambda a: a + 80),
+        ("list0_list_codes", lambda a: a[::-1]),
+        ("list0_list_codes", lambda a: a[:0]),
+        ("list0_list_codes", lambda a: a.astype(np.int32)),
+        ("list0_users", lambda a: a + 600),
+    ],
+)
+def test_forged_lists_are_refused(films, name, change):
+    model = sr.PopulationConformal("CM12").fit(films, lists={"some": films.items.ids[:40]})
+    state, statistics = model.model_.state(), model.statistics_
+    assert [*model.restore(statistics, state).lists_] == ["some"]
+    forged = state | State({name: change(state.arrays[name])})
+    with pytest.raises(ValueError, match=r"of an item list|is not sorted|users of a calibration"):
+        model.restore(statistics, forged)
+
+
+def test_item_lists_need_names_of_their_own(films):
+    lists = {"some": films.items.ids[:40], "more": films.items.ids[:50]}
+    model = sr.PopulationConformal("CM12").fit(films, lists=lists)
+    state = model.model_.state()
+    assert state.texts["list1_list_name"] == "more"
+    for name, why in (("some", "one name twice"), ("in stock", "cannot name a list")):
+        forged = state | State(texts={"list1_list_name": name})
+        with pytest.raises(ValueError, match=why):
+            model.restore(model.statistics_, forged)

@@ -1,6 +1,12 @@
+"""Results: sets, how they are cut, ordered, copied and shown, in Python, JSON and notebooks."""
+
+import builtins
 import copy
+import json
 from itertools import pairwise
 
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +23,11 @@ CONFORMAL = [
     sr.TransductiveConformal(aggregate="max"),
     sr.TransductiveConformal(aggregate="median"),
 ]
+
+
 models = st.sampled_from(CONFORMAL)
+
+
 every_model = pytest.mark.parametrize("model", CONFORMAL, ids=repr)
 
 
@@ -31,24 +41,18 @@ def test_the_set_holds_what_lies_above_the_significance(model, percent, data):
     person = Person(data)
     model.fit(person.statistics())
     p_values = as_dict(model.p_values(**person.asked))
-    by_significance = model.recommend(**person.asked, significance=percent / 100)
-    inside = {item for item, p in p_values.items() if p > percent / 100 + 1e-9}
-    assert set(by_significance.to_frame()["item_id"]) == inside
-    assert len(by_significance) == by_significance.full_size == len(inside)
-    by_confidence = model.recommend(**person.asked, confidence=(100 - percent) / 100)
-    assert by_confidence.to_frame().equals(by_significance.to_frame())
-
-
-@given(models, st.integers(1, 99), st.data())
-def test_everything_qualifies_only_where_it_does(model, percent, data):
-    person = Person(data)
-    model.fit(person.statistics())
     picks = model.recommend(**person.asked, significance=percent / 100)
+    inside = {item for item, p in p_values.items() if p > percent / 100 + 1e-9}
+    assert set(picks.to_frame()["item_id"]) == inside
+    assert len(picks) == picks.full_size == len(inside)
+    by_confidence = model.recommend(**person.asked, confidence=(100 - percent) / 100)
+    assert by_confidence.to_frame().equals(picks.to_frame())
+    assert picks.everything_qualifies == ("very item qualifies" in str(picks.guarantee))
     if picks.everything_qualifies:
         assert picks.full_size == len(person.candidates)
-        assert "very item qualifies" in str(picks.guarantee)
-    else:
-        assert "very item qualifies" not in str(picks.guarantee)
+    unseen = [item for item in person.asked.get("history", []) if item in NOBODY_SAW]
+    assert list(picks.ignored) == list(dict.fromkeys(unseen))
+    assert list(picks.used) == person.history
 
 
 def test_a_tenth_is_out_at_nine_tenths():
@@ -90,55 +94,28 @@ def test_people_see_the_highest_p_value_first_then_the_highest_score(films, mode
 
 
 @every_model
-def test_cutting_keeps_the_ranking_and_the_full_size(films, model):
+def test_cutting_and_excluding_keep_the_ranking_and_the_full_size(films, model):
     user = films.users.ids[0]
     full = model.fit(films).recommend(user=user, confidence=0.8)
     cut = model.recommend(user=user, confidence=0.8, k=3)
     assert cut.to_frame().equals(full.to_frame().head(3))
-    assert (len(cut), cut.full_size) == (3, len(full))
-    assert cut.guarantee != full.guarantee
-    assert cut.guarantee.full is not None
     assert f"cut from {len(full)}" in repr(cut)
     assert len(model.recommend(user=user, confidence=0.8, k=10_000)) == len(full)
-
-
-@every_model
-def test_excluding_keeps_the_ranking_and_the_full_size(films, model):
-    user = films.users.ids[0]
-    full = model.fit(films).recommend(user=user, confidence=0.8)
-    first, second, *rest = full.to_frame()["item_id"]
+    first, second, *rest = full.items
     without = model.recommend(user=user, confidence=0.8, exclude=[second])
-    assert without.to_frame()["item_id"].to_list() == [first, *rest]
+    assert without.items == [first, *rest]
     assert without.to_frame()["rank"].to_list() == list(range(1, len(rest) + 2))
-    assert without.full_size == len(full)
-    assert without.guarantee.full is not None
+    for some in (cut, without):
+        assert some.full_size == len(full)
+        assert some.guarantee.full == full.guarantee
 
 
-@given(models, st.data())
-def test_used_and_ignored_items_are_named(model, data):
-    person = Person(data)
-    picks = model.fit(person.statistics()).recommend(**person.asked, confidence=0.5)
-    unseen = [item for item in person.asked.get("history", []) if item in NOBODY_SAW]
-    assert list(picks.ignored) == list(dict.fromkeys(unseen))
-    assert list(picks.used) == person.history
-
-
-def test_titles_are_shown_where_they_are_known():
-    rows = [(user, item, item) for user in range(4) for item in range(5)]
-    plain = read(rows)
-    assert (
-        "title"
-        not in sr.InductiveConformal()
-        .fit(plain)
-        .recommend(user=1, history=[0, 1], confidence=0.5)
-        .to_frame()
-    )
-    titles = plain.items.ids.to_frame("item_id").with_columns(title=plain.items.ids.cast(str) + "!")
-    named = sr.Interactions(
-        plain.users, plain.items, plain.offsets, plain.items_taken, plain.times, titles=titles
-    )
-    frame = sr.InductiveConformal().fit(named).recommend(history=[0], confidence=0.5).to_frame()
-    assert frame["title"].to_list() == [f"{item}!" for item in frame["item_id"]]
+def test_titles_are_shown_where_they_are_known(titled):
+    untitled = sr.InductiveConformal().fit(read([(1, 2, 3)]))
+    assert "title" not in untitled.recommend(1, k=1).to_frame()
+    frame = sr.InductiveConformal().fit(titled).recommend(7, k=9).to_frame()
+    expected = ["<b>x</b>" if item == 1 else "y" for item in frame["item_id"]]
+    assert frame["title"].to_list() == expected
 
 
 def test_a_copy_of_a_set_has_its_columns(films):
@@ -146,3 +123,111 @@ def test_a_copy_of_a_set_has_its_columns(films):
     twin = copy.deepcopy(picks)
     assert twin.to_frame().equals(picks.to_frame())
     assert len(twin) == len(picks) == len(picks.columns["item_id"])
+
+
+TITLES = pl.DataFrame({"item_id": list(range(1, 61)), "title": ["<b>x</b>"] + ["y"] * 59})
+
+
+@pytest.fixture(scope="module")
+def titled():
+    taken = sr.datasets.synthetic(n_users=120, n_items=60, n_rows=2_400, seed=1)
+    return sr.read_interactions(taken.to_frame(), titles=TITLES)
+
+
+@pytest.fixture(scope="module")
+def model(titled):
+    return sr.PopulationConformal("CM12").fit(titled)
+
+
+@pytest.mark.parametrize("make", [sr.InductiveConformal, sr.PopulationConformal])
+def test_a_set_has_the_rows_of_its_frame(titled, make):
+    picks = make("CM12").fit(titled).recommend(7, confidence=0.8)
+    told = picks.to_dict()
+    assert json.loads(json.dumps(told, allow_nan=False)) == told
+    assert [row["item_id"] for row in told["items"]] == picks.items
+    frame = picks.to_frame()
+    assert set(told["items"][0]) == {*frame.columns, "title"}
+    for name in set(frame.columns) - {"score"}:
+        assert [row[name] for row in told["items"]] == frame[name].to_list()
+    assert (told["confidence"], told["significance"]) == (0.8, 0.2)
+    assert told["guarantee"] == picks.guarantee.to_dict()
+    assert picks.to_dict(3) == {**told, "items": told["items"][:3]}
+    assert picks.to_dict(0) == {**told, "items": []}
+
+
+def test_a_ranking_has_no_confidence_and_numbers_that_json_lacks_are_none(titled):
+    told = sr.PrecedenceMining().fit(titled).recommend(7).to_dict()
+    assert (told["confidence"], told["significance"]) == (None, None)
+    assert "p_value" not in told["items"][0]
+    assert all(row["entry_confidence"] is None for row in told["items"])
+    json.dumps(told, allow_nan=False)
+
+
+def test_a_groups_set_says_how_it_serves_each_member(model):
+    picks = model.calibrate_groups([2]).recommend(group=[7, 9], confidence=0.8)
+    told = picks.to_dict(2)
+    assert [row["member_ranks"] for row in told["items"]] == picks.member_ranks[:, :2].T.tolist()
+    assert [row["member_values"] for row in told["items"]] == picks.values[:, :2].T.tolist()
+    served = [{"member": 7}, {"member": 9}]
+    for each, share in zip(served, picks.satisfaction, strict=True):
+        each["satisfaction"] = share
+    assert (told["members"], told["least_served"]) == (served, picks.least_served)
+    why = model.explain_group([7, 9], item=picks.items[0])
+    assert [each["because"] for each in why.to_dict(1)["members"]] == [
+        reason.to_frame().head(1).to_dicts() for reason in why.reasons
+    ]
+
+
+def test_an_explanation_lists_earlier_items_and_ignored_ones(model, titled):
+    history = [*titled.items.ids[:4].to_list(), 10**9]
+    why = model.explain(history=history, item=titled.items.ids[20])
+    told = why.to_dict(2)
+    assert told["ignored"] == [10**9]
+    assert told["p_value"] is None
+    assert told["sentences"] == why.sentences(2)
+    assert len(told["because"]) == 2
+    assert len(why.to_dict()["because"]) == len(why.to_frame())
+
+
+def test_notebooks_show_a_table_with_bars_and_the_guarantee(model, titled):
+    picks = model.recommend(titled.users[0], confidence=0.8)
+    page = picks._repr_html_()
+    head = f"{len(picks)} of {picks.n_candidates} items at confidence 0.8, by population-cm12"
+    for part in (head, str(picks.guarantee).split(",")[0], "probability", "width:"):
+        assert part in page
+    assert page.count("<tr>") == 1 + min(len(picks), 10)
+    assert "nan" not in page.lower()
+    assert "<b>x</b>" not in page  # titles are text, whatever they hold
+    why = model.explain(titled.users[0], item=picks.items[0])
+    assert repr(why).startswith(f"Explanation({picks.items[0]}, entry_confidence=")
+    assert "took it later" in why._repr_html_()
+    paper = sr.InductiveConformal("CM12").fit(titled).explain(titled.users[0], item=picks.items[0])
+    assert "p_value=" in repr(paper)
+    frame = picks.to_pandas()
+    assert isinstance(frame, pd.DataFrame)
+    assert frame["item_id"].tolist() == picks.items
+    assert list(why.to_pandas()["share"])
+    axes = picks.plot(4).axes[0]
+    assert (len(axes.patches), axes.get_xlabel()) == (4, "probability")
+    assert len(why.plot(3).axes[0].patches) == 3
+
+
+@pytest.mark.parametrize(
+    ("library", "ask", "says"),
+    [
+        ("pandas", lambda picks: picks.to_pandas(), "needs pandas: pip install pandas"),
+        ("matplotlib", lambda picks: picks.plot(), "needs matplotlib: pip install"),
+    ],
+)
+def test_without_the_library_a_sentence_says_which(model, titled, monkeypatch, library, ask, says):
+    real = builtins.__import__
+
+    def without(name, *rest, **more):
+        if name.split(".")[0] == library:
+            raise ModuleNotFoundError(f"No module named {library!r}", name=library)
+        return real(name, *rest, **more)
+
+    picks = model.recommend(titled.users[0], confidence=0.8)
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(sr.InputError, match=says):
+        ask(picks)

@@ -391,7 +391,6 @@ def test_the_card_and_the_description_have_the_kinds_of_guarantees(group_client)
     [
         ([0, 0], {}, 409, "is in the group twice"),
         ([0, 99_999], {}, 404, "There is no such user."),
-        ([0, 99_999, 99_998], {}, 404, "There are no users"),
         ([0, 1, 2, 3], {}, 409, "not calibrated for groups of 4"),
         ([0, 1, 2], {"together": "all"}, 409, "up to 2"),
         ([0, 1], {"together": "some"}, 422, "together"),

@@ -37,9 +37,7 @@ _GROUPS: Final = {
     "recommender": _WHICH,
     "size": Option(list[int], "How many members, 2 to 8; may be repeated; 2, 3 and 4 by default."),
     "formed": Option(Literal["random", "similar"], "As the groups to be served will be."),
-    "aggregation": Option(
-        str, "average (default), least-misery, most-pleasure, approval or joint-profile."
-    ),
+    "aggregation": Option(str, "average (default), least-misery or most-pleasure."),
     "group_file": Option(Path, "Your own groups: a table with columns user_id and group."),
 }
 

@@ -29,15 +29,21 @@ from surerec.interactions import (
 )
 from surerec.measures import Queries
 from surerec.recommenders._query import refuse_times, select_known
-from surerec.recommenders._sets import batch_columns, result_frame, stacked, user_columns
+from surerec.recommenders._sets import batch_columns, result_columns, result_frame, stacked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Unpack
 
     from numpy.typing import NDArray
 
-    from surerec.recommenders._options import RecommendOptions
+    from surerec.recommenders._options import RecommendOptions, RequestOptions
     from surerec.recommenders._parts import ModelParts
+
+    _Rows = tuple[
+        pl.Series, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None, pl.Series
+    ]
+    """Ids of users; whose each row is, its item and time; the unknown items."""
 
 _NAMED: Final = 3  # of the users who are left out
 _USERS_AT_ONCE: Final = 512
@@ -98,45 +104,71 @@ class Histories:
         return said
 
 
-def histories(
-    model: ModelParts, source: Any, *, leave_out: bool, at: Any, reading: Mapping[str, Any]
+def read_histories(
+    model: ModelParts, source: Any, /, *, leave_out: bool = False, at: Any = None, **reading: Any
 ) -> Histories:
-    """Return histories of users who need not be in the data, as codes.
+    """Read the histories of many users who need not be in the data; it names what is not used.
 
     Parameters
     ----------
-    model : ModelParts
-        The model to ask.
-    source : mapping, frame, path or Interactions
-        As in :meth:`FittedModel.histories`.
-    leave_out : bool
-        Whether users of the same ids as the data's are these; otherwise all are new.
+    source : frame, path, Interactions or mapping
+        Who took what when: whatever :func:`surerec.read_interactions` reads, with or without a
+        column of times (without, the order of the rows counts); or a mapping of ids to lists of
+        items, or of (item, time) pairs. With groups of people's own, it needs their column too.
+    leave_out : bool, default=False
+        These people are newcomers: nobody is left out of the counts, and an id that a user of
+        the data has too means nothing. With True it is that user, known by what is given here,
+        as in ``recommend(user=…, history=…)``: for newer histories of people of the data.
     at : datetime, date, text or number, optional
-        When all of them are asked for.
-    reading : mapping
-        How to read a file or frame: arguments of :func:`surerec.read_interactions`.
+        The moment at which all of them are asked for, where there are no times; with times, it
+        must not lie before the last of them. See :meth:`recommend`.
+    **reading
+        As in :func:`surerec.read_interactions`: ``user``, ``item``, ``time``, ``threshold``, …
+
+    Returns
+    -------
+    Histories
+        For :meth:`recommend_many`; its ``ignored`` and ``left_out`` say what is not used.
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
+    >>> model = sr.InductiveConformal().fit(films)
+    >>> new = model.histories({"ann": films.items.ids[:4], "bob": ["no such film"]})
+    >>> new, new.left_out.to_list(), len(new.ignored)
+    (Histories(1 people, 1 left out), ['bob'], 1)
     """
     users = model.statistics.interactions.users if check_flag("leave_out", leave_out) else None
-    moment = None if at is None else read_time("at", at)
-    given = source
-    if isinstance(source, Mapping):
-        found = _of_mapping(source, model.items, users)
-    else:
-        if not isinstance(source, Interactions):
-            given = read_interactions(source, **{"time": "", **reading})
-        found = _of_interactions(given, model.items, users)
-    queries = found.queries
-    if moment is not None and queries.times is not None:
-        check_moment(int(queries.times.max(initial=moment)), moment, "the histories")
+    moment, given = None if at is None else read_time("at", at), source
+    if not isinstance(source, (Mapping, Interactions)):
+        given = read_interactions(source, **{"time": "", **reading})
+    read = _rows_of_mapping if isinstance(given, Mapping) else _rows_of_interactions
+    ids, owners, codes, times, unseen = read(given, model.items)
+    ignored = pl.DataFrame({Columns.User: ids.gather(owners[codes < 0]), Columns.Item: unseen})
+    kept = np.arange(len(codes))
+    if isinstance(given, Mapping):  # the first occurrence of each item counts, as in the data
+        kept = np.sort(np.unique(owners * (len(model.items) + 1) + codes, return_index=True)[1])
+    kept = kept[codes[kept] >= 0]
+    if times is not None:
+        times = times[kept]
+        if moment is not None:
+            check_moment(int(times.max(initial=moment)), moment, "the histories")
     elif moment is not None:  # it is the time of every item
-        queries = replace(queries, times=np.full(len(queries.items), moment))
-    untimed = model.scorer.uses_times and queries.times is None
-    found = replace(found, queries=queries, assumes=_RECENT if untimed else "")
-    if not len(found):
+        times = np.full(len(kept), moment)
+    lengths = np.bincount(owners[kept], minlength=len(ids))
+    ends, served = np.cumsum(lengths), lengths > 0
+    people, left_out = ids.filter(pl.Series(served)), ids.filter(pl.Series(~served))
+    if not len(people):
         raise InputError(
-            f"Nobody in the data took any item of the histories of these {len(found.left_out):,} "
+            f"Nobody in the data took any item of the histories of these {len(left_out):,} "
             "people: are the ids of items the same?"
         )
+    known = np.full(len(people), -1) if users is None else users.codes(people)
+    starts, stops = (ends - lengths)[served], ends[served]
+    queries = Queries(codes[kept].astype(np.uint32), starts, stops, known, times=times)
+    assumes = _RECENT if model.scorer.uses_times and times is None else ""
+    found = Histories(people, queries, ignored, left_out, people.head(0), assumes)
     segments, is_read = model.segments, given is not source
     if segments is None or (users is not None and not is_read):
         return found  # users of the data have their segments
@@ -145,37 +177,36 @@ def histories(
             f"This model has groups by {segments.column}: give the histories as a frame or a file "
             f"with a column {segments.column!r}."
         )
-    people = IdMap(given.users.ids, noun="user")
+    given_users = IdMap(given.users.ids, noun="user")
     how = {name: reading[name] for name in ("user", "columns") if name in reading}
-    stated = read_user_groups(source, segments.column, people, **how)
+    stated = read_user_groups(source, segments.column, given_users, **how)
     labels = tuple(
         segments.label(int(user)) if label is None and user >= 0 else label
         for label, user in zip(
-            map(stated.label, people.codes(found.people).tolist()), queries.users, strict=True
+            map(stated.label, given_users.codes(people).tolist()), known, strict=True
         )
     )
     unknown = pl.Series([segments.code(label) is None for label in labels], dtype=pl.Boolean)
     return replace(
-        found,
-        queries=replace(queries, segments=labels),
-        without_group=found.people.filter(unknown),
+        found, queries=replace(queries, segments=labels), without_group=people.filter(unknown)
     )
 
 
-def _of_interactions(given: Interactions, items: IdMap, users: IdMap | None) -> Histories:
+def _rows_of_interactions(given: Interactions, items: IdMap) -> _Rows:
     codes = items.codes(given.items.ids)[given.items_taken]
     owners = np.repeat(np.arange(given.n_users), np.diff(given.offsets))
-    seen = codes >= 0
-    unseen = {
-        Columns.User: given.users.ids.gather(owners[~seen]),
-        Columns.Item: given.items.ids.gather(given.items_taken[~seen]),
-    }
     # Times of the first day of 1970 are places in profiles, or nothing, where none were known.
-    times = given.times[seen] if given.times.max(initial=0) >= DAY else None
-    return _of_rows(given.users.ids, owners[seen], codes[seen], users, pl.DataFrame(unseen), times)
+    times = given.times if given.times.max(initial=0) >= DAY else None
+    return (
+        given.users.ids,
+        owners,
+        codes,
+        times,
+        given.items.ids.gather(given.items_taken[codes < 0]),
+    )
 
 
-def _of_mapping(source: Mapping[Any, Any], items: IdMap, users: IdMap | None) -> Histories:
+def _rows_of_mapping(source: Mapping[Any, Any], items: IdMap) -> _Rows:
     for person, history in source.items():
         if isinstance(history, (str, bytes)):
             raise InputError(
@@ -188,23 +219,11 @@ def _of_mapping(source: Mapping[Any, Any], items: IdMap, users: IdMap | None) ->
             "The ids of people are of several types; make them all numbers, or all text."
         ) from error
     taken = [_history(person, history) for person, history in source.items()]
-    times = _times_of(taken, list(source))
     flat = list(chain.from_iterable(history.items for history in taken))
     owners = np.repeat(np.arange(len(taken)), [len(history.items) for history in taken])
     codes = items.codes(flat)
-    # The first occurrence of each counts, as in the data.
-    _, first = np.unique(owners * (len(items) + 1) + codes, return_index=True)
-    kept = np.sort(first)
-    kept = kept[codes[kept] >= 0]
-    missing = np.flatnonzero(codes < 0)
-    unseen = pl.DataFrame(
-        {
-            Columns.User: ids.gather(owners[missing]),
-            Columns.Item: pl.Series([str(flat[row]) for row in missing], dtype=pl.String),
-        }
-    )
-    then = None if times is None else times[kept]
-    return _of_rows(ids, owners[kept], codes[kept], users, unseen, then)
+    unseen = pl.Series([str(flat[row]) for row in np.flatnonzero(codes < 0)], dtype=pl.String)
+    return ids, owners, codes, _times_of(taken, list(source)), unseen
 
 
 def _history(person: Any, given: Any) -> History:
@@ -228,29 +247,6 @@ def _times_of(histories: list[History], people: list[Any]) -> NDArray[np.int64] 
     return np.concatenate([history.times for history in histories if history.times is not None])
 
 
-def _of_rows(
-    ids: pl.Series,
-    owners: NDArray[np.int64],
-    codes: NDArray[np.int64],
-    users: IdMap | None,
-    ignored: pl.DataFrame,
-    times: NDArray[np.int64] | None,
-) -> Histories:
-    """Lay histories end to end; rows come person by person."""
-    lengths = np.bincount(owners, minlength=len(ids))
-    ends, served = np.cumsum(lengths), lengths > 0
-    people = ids.filter(pl.Series(served))
-    known = np.full(len(people), -1) if users is None else users.codes(people)
-    starts, stops = (ends - lengths)[served], ends[served]
-    return Histories(
-        people=people,
-        queries=Queries(codes.astype(np.uint32), starts, stops, known, times=times),
-        ignored=ignored,
-        left_out=ids.filter(pl.Series(~served)),
-        without_group=people.head(0),
-    )
-
-
 def _people(n: int) -> str:
     return "1 person is" if n == 1 else f"{n:,} people are"
 
@@ -260,40 +256,106 @@ def _named(ids: pl.Series) -> str:
     return named if len(ids) <= _NAMED else f"{named} and others"
 
 
-def read_users(
+def recommend_many(
+    model: ModelParts,
+    users: Sequence[Any] | None = None,
+    *,
+    histories: Any = None,
+    leave_out: bool = False,
+    at: Any = None,
+    **options: Unpack[RequestOptions],
+) -> pl.DataFrame:
+    """Recommend to many people, on all cores.
+
+    Parameters
+    ----------
+    users : sequence of ids, optional
+        By default all users of the data.
+    histories : frame, Interactions, mapping or Histories, optional
+        Instead of these, people who need not be in the data: what :meth:`histories` takes or
+        gives. Whoever is left out is told by a ``HistoriesWarning``.
+    leave_out : bool, default=False
+        Whether people of these histories whose ids are users' of the data are these users, and
+        left out of all that scores them; see :meth:`histories`.
+    at : datetime, date, text or number, optional
+        When these histories are asked for, if they have no times; see :meth:`histories`.
+    confidence, significance, k, exclude, min_probability, precision, items, item_list, unknown
+        As in :meth:`recommend`; `unknown` is about ids of `users` too.
+    hits : bool, default=False
+        With `k`: add each list's probabilities of at least one, two and three hits, and the
+        expected number of hits. For user-level calibrations; it takes several times as long.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``user_id``, the columns of :meth:`RecommendationSet.to_frame` and
+        ``covered``, whether the guarantee covers the user; :meth:`guarantee_to_all` says what
+        is guaranteed. With `hits` also ``at_least_1``, ``at_least_2``, ``at_least_3`` and
+        ``expected_hits``.
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
+    >>> model = sr.InductiveConformal().fit(films)
+    >>> new = {"ann": films.items.ids[:4], "bob": films.items.ids[6:9]}
+    >>> model.recommend_many(histories=new, confidence=0.5, k=2)["user_id"].to_list()
+    ['ann', 'ann', 'bob', 'bob']
+    """
+    asked = {"histories": histories, "leave_out": leave_out, "at": at}
+    return pl.concat(iter_recommendations(model, users, **asked, **options))
+
+
+def iter_recommendations(
+    model: ModelParts,
+    /,
+    users: Sequence[Any] | None = None,
+    *,
+    histories: Any = None,
+    leave_out: bool = False,
+    at: Any = None,
+    **options: Unpack[RequestOptions],
+) -> Iterator[pl.DataFrame]:
+    """Recommend to many users, some at a time, so that results can be written as they come.
+
+    Yields the rows of :meth:`recommend_many`, which has the same parameters.
+    """
+    checked = model.options(**options)
+    whom: NDArray[np.int64] | Histories
+    if histories is None:
+        whom = _codes_of_users(model, users, leave_out, at, options.get("unknown", "check"))
+    elif users is not None:
+        raise InputError("Say for whom once: give users or histories=, not both.")
+    elif isinstance(histories, Histories):
+        refuse_times(None, at, "these were read before: pass at= to histories(…)")
+        whom = histories
+    else:
+        whom = read_histories(model, histories, leave_out=leave_out, at=at)
+        for sentence in whom.warnings():
+            warnings.warn(sentence, HistoriesWarning, stacklevel=4)
+    yield from _batches(model, whom, checked)
+
+
+def _codes_of_users(
     model: ModelParts,
     users: Sequence[Any] | None,
-    given: Any,
     leave_out: bool,  # noqa: FBT001
     at: Any,
     unknown: str,
-) -> NDArray[np.int64] | Histories:
-    """Return the codes of users of the data, or histories."""
-    if given is None:
-        if check_flag("leave_out", leave_out):
-            raise InputError(
-                "leave_out is about histories=: users of the data are always left out."
-            )
-        refuse_times(None, at, "users of the data have times of their own")
-        known = model.profiles()
-        codes = np.arange(known.n_users)
-        if users is not None:
-            codes = select_known(known.users, users, unknown)
-        if not len(codes):
-            raise InputError("There is nobody to recommend to: the list of users is empty.")
-        return codes
+) -> NDArray[np.int64]:
+    if check_flag("leave_out", leave_out):
+        raise InputError("leave_out is about histories=: users of the data are always left out.")
+    refuse_times(None, at, "users of the data have times of their own")
+    known = model.profiles()
+    codes = np.arange(known.n_users)
     if users is not None:
-        raise InputError("Say for whom once: give users or histories=, not both.")
-    if isinstance(given, Histories):
-        refuse_times(None, at, "these were read before: pass at= to histories(…)")
-        return given
-    found = histories(model, given, leave_out=leave_out, at=at, reading={})
-    for sentence in found.warnings():
-        warnings.warn(sentence, HistoriesWarning, stacklevel=4)
-    return found
+        codes = select_known(known.users, users, unknown)
+    if not len(codes):
+        raise InputError("There is nobody to recommend to: the list of users is empty.")
+    return codes
 
 
-def batches(
+def _batches(
     model: ModelParts, whom: NDArray[np.int64] | Histories, options: RecommendOptions
 ) -> Iterator[pl.DataFrame]:
     """Yield the rows of users, some at a time and in their order."""
@@ -328,7 +390,16 @@ def rows_for(
     model: ModelParts, queries: Queries, people: pl.Series, options: RecommendOptions
 ) -> pl.DataFrame:
     """Return the rows of some queries; `people` are the ids of their users."""
-    best = model.best_of(queries, options)
+    best = None
+    if options.significance is not None and options.is_plain:
+        best = model.calibration.best_of_many(
+            model.scorer,
+            model.statistics,
+            queries,
+            options.significance,
+            options.k,
+            not options.short,
+        )
     if best is not None:
         columns, owners = batch_columns(best), best.owners
     else:
@@ -336,7 +407,10 @@ def rows_for(
         found = [model.assess(query, options=options) for query in asked]
         shown = [options.shown(each)[0] for each in found]
         parts = [
-            user_columns(each, places, options.significance)
+            {
+                **result_columns(each, places),
+                Columns.Covered: np.full(len(places), each.covers(options.significance)),
+            }
             for each, places in zip(found, shown, strict=True)
         ]
         columns, owners = stacked(parts)

@@ -12,12 +12,17 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, Type
 from surerec._arguments import check_flag, check_path, check_text, check_whole
 from surerec._progress import compile_progress, stage, time_stages
 from surerec._words import shown
-from surerec.calibration import NamedItems, UserCalibration, refuse_false_declaration
-from surerec.errors import InputError, NotFittedError
+from surerec.calibration import (
+    NamedItems,
+    UserCalibration,
+    find_promise,
+    refuse_false_declaration,
+)
+from surerec.errors import InputError, NotFittedError, NotOffered
 from surerec.measures import as_scorer
 from surerec.precedence import as_statistics
 from surerec.recommenders._model import FittedModel
-from surerec.recommenders._options import require
+from surerec.recommenders._options import how_to_get, require
 from surerec.recommenders._parts import CALIBRATION, GROUPS, LIST, SCORER
 from surerec.storage import RecommenderSpec, save_model
 
@@ -27,7 +32,7 @@ if TYPE_CHECKING:
 
     from surerec._state import State
     from surerec.calibration import Calibration, CalibrationUsers
-    from surerec.interactions import IdMap, UserGroups
+    from surerec.interactions import IdMap
     from surerec.measures import Recipe, Scorer
     from surerec.precedence import PrecedenceStatistics
     from surerec.recommenders._group_calibration import CalibratedGroups, GroupCalibration
@@ -204,11 +209,6 @@ class Recommender(ABC):
         return self.model_.user_level.users
 
     @property
-    def user_groups_(self) -> UserGroups | None:
-        """The segments of the users, by a column of their own."""
-        return self.model_.segments
-
-    @property
     def name_(self) -> str:
         """The name in its answers: that of the model folder, else :meth:`default_name`."""
         return self.model_.name
@@ -331,13 +331,14 @@ class Recommender(ABC):
         >>> import surerec as sr
         >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1)
         >>> model = sr.PopulationConformal("CM12").fit(films)
-        >>> model.calibrate_groups(2, formed="similar", aggregation="least-misery").group_sizes_
-        (2,)
+        >>> model = model.calibrate_groups(2, formed="similar", aggregation="least-misery")
         >>> model.recommend(group=[7, 3], confidence=0.8).together
         'any'
         """
         model = self.model_
-        found = model.calibrated_groups.calibrated(model, sizes, formed, aggregation, groups)
+        if model.groups is None:
+            raise NotOffered(how_to_get("groups", model.kind))
+        found = model.groups.calibrated(model, sizes, formed, aggregation, groups)
         self.model_ = replace(model, groups=found)
         return self
 
@@ -347,17 +348,7 @@ class Recommender(ABC):
         groups = self.model_.groups
         return () if groups is None else tuple(each for _, each in sorted(groups.by_size.items()))
 
-    @property
-    def group_sizes_(self) -> tuple[int, ...]:
-        """The sizes of groups that were calibrated; with given groups, up to the largest."""
-        groups = self.model_.groups
-        return () if groups is None else groups.sizes
-
     # Parameters, in the manner of scikit-learn.
-
-    @classmethod
-    def _names(cls) -> list[str]:
-        return [name for name in inspect.signature(cls).parameters if name != "self"]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002, FBT001, FBT002
         """Return the parameters by name.
@@ -367,7 +358,7 @@ class Recommender(ABC):
         deep : bool, default=True
             There for scikit-learn; no parameter is itself an estimator.
         """
-        return {name: getattr(self, name) for name in self._names()}
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
     def settings(self) -> dict[str, Any]:
         """Return the parameters that a model is saved with: all but `verbose`."""
@@ -396,11 +387,15 @@ class Recommender(ABC):
     def fitted_on(self, statistics: PrecedenceStatistics, **params: Any) -> Self:
         """Return this recommender on statistics, with some parameters changed.
 
-        It is itself where nothing changes.
+        It is itself where nothing changes. Its users keep their segments.
         """
         if self.is_fitted and self.model_.statistics is statistics and not params:
             return self
-        return type(self)(**{**self.get_params(), **params}).fit(statistics)
+        more: dict[str, Any] = {}
+        if self.is_fitted and (segments := self.model_.segments) is not None:
+            users = self.model_.profiles().users.ids
+            more["user_groups"] = {user: segments.label(code) for code, user in enumerate(users)}
+        return type(self)(**{**self.get_params(), **params}).fit(statistics, **more)
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self)).parameters
@@ -418,7 +413,15 @@ class Recommender(ABC):
 
     def _stored_params(self) -> dict[str, Any]:
         """Return the parameters as a model folder keeps them."""
-        return self.settings()
+        found = self.settings()
+        if "promise" in found:
+            found["promise"] = find_promise(found["promise"]).name
+        if isinstance(found.get("groups"), tuple):
+            found["groups"] = list(found["groups"])  # as JSON has it
+        if not isinstance(found.get("measure", ""), (str, int)):  # else it will come back as it is
+            recipe = self.recipe()
+            found["measure"] = {OWN: recipe.name} if recipe.stored is None else recipe.stored
+        return found
 
     def _state(self) -> State:
         """Return all that is saved of the model but for the statistics."""
@@ -479,13 +482,6 @@ class Recommender(ABC):
         place, replaces = check_path("folder", folder), check_flag("overwrite", overwrite)
         specs = {check_text("name", self.default_name() if name is None else name): self.to_spec()}
         save_model(place, self.statistics_, specs, overwrite=replaces)
-
-
-def stored_measure(measure: object, recipe: Recipe) -> object:
-    """Return what a model folder says of a measure: its name, or whose scorer is given again."""
-    if isinstance(measure, (str, int)):
-        return measure  # as it was given, and as it will come back
-    return {OWN: recipe.name} if recipe.stored is None else recipe.stored
 
 
 def fit_scorer(recipe: Recipe, statistics: PrecedenceStatistics) -> Scorer:

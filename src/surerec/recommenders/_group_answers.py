@@ -12,30 +12,32 @@ import polars as pl
 from surerec._arguments import check_choice
 from surerec._columns import Columns
 from surerec.calibration import (
-    Assessment,
     Guarantee,
+    ItemAssessment,
     ItemCalibration,
     Uncalibrated,
     guarantee_of,
     level_of,
 )
-from surerec.conformal import MERGERS, TOLERANCE, Merger, merge_p_values
+from surerec.conformal import MERGERS, Merger, merge_p_values
 from surerec.errors import InputError, NotOffered
 from surerec.interactions import read_members
 from surerec.recommenders._explanation import GroupExplanation, explain
 from surerec.recommenders._group_calibration import OfMembers, folds_gap, refuse_scorer
 from surerec.recommenders._group_rankings import GROUP_PROMISES
 from surerec.recommenders._options import how_to_get
-from surerec.recommenders._query import places_of
+from surerec.recommenders._query import places_of, read_group
 from surerec.recommenders._sets import GroupSet, Hits, result_columns, result_frame, stacked
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from numpy.typing import NDArray
 
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
     from surerec.recommenders._group_calibration import GroupAssessment, GroupCalibration
-    from surerec.recommenders._options import RecommendOptions
+    from surerec.recommenders._options import RecommendOptions, RequestOptions
     from surerec.recommenders._parts import ModelParts
     from surerec.recommenders._query import Group
 
@@ -43,44 +45,16 @@ _NO_HITS: Final = "Groups have no calibrated probability of a hit: ask for one o
 
 
 @dataclass(frozen=True, kw_only=True)
-class MergedAssessment(OfMembers, Assessment):
-    """Every candidate's merged p-value."""
+class MergedAssessment(OfMembers, ItemAssessment):
+    """Every candidate's merged p-value; equal ones are ordered by the members' mean rank."""
 
-    merged: NDArray[np.float64]
     lowest: float
     """The smallest p-value that so few calibration items can give."""
-
-    @property
-    def key(self) -> NDArray[np.float64]:
-        """What ranks the candidates: the p-value."""
-        return self.merged
-
-    @property
-    def p_values(self) -> NDArray[np.float64]:
-        """The p-value of each candidate."""
-        return self.merged
-
-    @property
-    def entry_confidences(self) -> NDArray[np.float64]:
-        """The confidence above which each candidate is in the set."""
-        return 1 - self.merged
 
     @property
     def highest_confidence(self) -> float:
         """The highest confidence at which anything can be left out."""
         return 1 - self.lowest
-
-    def included(self, significance: float) -> NDArray[np.bool_]:
-        """Return which candidates are in the set."""
-        return self.merged > significance + TOLERANCE
-
-    def ordered(self, significance: float | None) -> NDArray[np.intp]:
-        """Return the places of the candidates in the set (or of all), best first.
-
-        By p-value, then the members' mean rank, then popularity.
-        """
-        order = np.lexsort((self.popularity[self.candidates], -self.score, -self.merged))
-        return order if significance is None else order[self.included(significance)[order]]
 
 
 @dataclass(frozen=True)
@@ -129,7 +103,9 @@ class MergedPValues:
             n_calibration=min(each.n_calibration for each in found),
             gap=next((each.gap for each in found if each.gap), "") or folds_gap(scorer, group),
             member_ranks=ranks,
-            merged=merged,
+            counts=np.empty(0, dtype=np.int64),  # merged p-values are no such fractions
+            levels=0,
+            smoothed=merged,
             lowest=float(merge_p_values(least, self.rule.name)[0]),
         )
 
@@ -168,17 +144,7 @@ class MergedPValues:
         )
 
 
-def merged_p_values(
-    scorer: Scorer, calibration: ItemCalibration, together: str | None
-) -> MergedPValues:
-    """Return the merged p-values of groups by a rule; twice the mean if none is named."""
-    if scorer.leaves_users_out is not True:
-        refuse_scorer(scorer)
-    name = "mean" if together is None else together
-    return MergedPValues(MERGERS[check_choice("together", name, MERGERS)], calibration)
-
-
-def offered(model: ModelParts) -> tuple[str, ...]:
+def offers_together(model: ModelParts) -> tuple[str, ...]:
     """Return the names of the guarantees that groups can be given; empty for none."""
     if model.groups is not None:
         allowed = not model.groups.tested and model.groups.allows(model.scorer)
@@ -187,54 +153,77 @@ def offered(model: ModelParts) -> tuple[str, ...]:
     return tuple(MERGERS) if merges and model.scorer.leaves_users_out is True else ()
 
 
-def calibration_of(
+def _calibration_of(
     model: ModelParts, n_members: int, together: str | None
 ) -> GroupCalibration | MergedPValues:
     """Return the calibration for groups of a size, with the guarantee of that name."""
     if model.groups is not None:
         return model.groups.of(model, n_members, together)
     calibration = model.calibration.fitted
-    if isinstance(calibration, ItemCalibration):
-        return merged_p_values(model.scorer, calibration, together)
-    reason = model.calibration.reasons.get("groups")
-    raise NotOffered(reason or how_to_get("groups", model.kind))
+    if not isinstance(calibration, ItemCalibration):
+        reason = model.calibration.reasons.get("groups")
+        raise NotOffered(reason or how_to_get("groups", model.kind))
+    if model.scorer.leaves_users_out is not True:
+        refuse_scorer(model.scorer)
+    name = "mean" if together is None else together
+    return MergedPValues(MERGERS[check_choice("together", name, MERGERS)], calibration)
 
 
 def guarantee_to_groups(
-    model: ModelParts, groups: Any, options: RecommendOptions, together: str | None
+    model: ModelParts, groups: Any, options: RecommendOptions, together: str | None = None
 ) -> Guarantee:
-    """Return what the rows of many groups guarantee to covered ones; of each size, if they differ.
+    """Return what rows of :meth:`recommend_groups` guarantee to groups with ``covered``.
 
-    The guarantees of further sizes are sentences of the first one.
+    Parameters
+    ----------
+    groups, together
+        As in :meth:`recommend_groups`. Groups of each size have a guarantee of their own.
+    options : RecommendOptions
+        As :meth:`options` returns them.
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
+    >>> model = sr.InductiveConformal().fit(films)
+    >>> found = model.guarantee_to_groups({"a": [7, 3]}, model.options(confidence=0.5))
+    >>> found.kind, found.covers, found.holds
+    ('item', 'a group', True)
     """
     sizes = sorted({len(members) for members in read_members(groups).values()})
-    each = (
-        guarantee_of(calibration_of(model, size, together), options.significance) for size in sizes
-    )
-    first, *more = dict.fromkeys(each)
-    if more:
+    kept = (_calibration_of(model, size, together) for size in sizes)
+    first, *more = dict.fromkeys(guarantee_of(each, options.significance) for each in kept)
+    if more:  # the guarantees of further sizes are sentences of the first one
         covers = " and ".join(found.covers for found in (first, *more))
         first = replace(first, covers=covers, n_calibration=None).assuming(*map(str, more))
     return first.assuming(model.calibration.unadapted).shortened(options.left_out())
 
 
-def assess(
-    model: ModelParts,
-    group: Group,
-    kept: GroupCalibration | MergedPValues,
-    allowed: NDArray[np.int64] | None = None,
-) -> GroupAssessment | MergedAssessment:
-    """Return the assessment of all candidates of a group, or of the allowed ones."""
+def _assess(
+    model: ModelParts, group: Group, together: str | None, allowed: NDArray[np.int64] | None = None
+) -> tuple[GroupCalibration | MergedPValues, GroupAssessment | MergedAssessment]:
+    """Return the calibration of a group, and the assessment of all or of the allowed candidates."""
+    kept = _calibration_of(model, len(group), together)
     candidates = model.scorer.candidates(model.statistics, group.known, group.users)
     if allowed is not None:
         candidates = np.intersect1d(candidates, allowed)
     found = kept.assess(model.scorer, model.statistics, group, candidates)
     if found.gap:
-        return found
+        return kept, found
     users = model.calibration.fitted  # groups are calibrated as fitted, whatever is adapted
     gaps = (users.gap(model.scorer, each) for each in group.members)
     named = zip(group.words, gaps, strict=True)
-    return replace(found, gap=next((f"of {name}: {gap}" for name, gap in named if gap), ""))
+    gap = next((f"of {name}: {gap}" for name, gap in named if gap), "")
+    return kept, replace(found, gap=gap)
+
+
+def assess_group(
+    model: ModelParts, group: Any, together: str | None = None, *, at: Any = None
+) -> tuple[GroupAssessment | MergedAssessment, Group, str]:
+    """Return the assessment of a group's candidates, its members, and the guarantee's name."""
+    found = read_group(model.statistics, group, at)
+    kept, assessment = _assess(model, found, together)
+    return assessment, found, kept.together
 
 
 def group_set(
@@ -246,8 +235,7 @@ def group_set(
             "A group's set has no probabilities, precision or named lists: ask for it without "
             "min_probability=, precision= and item_list=."
         )
-    kept = calibration_of(model, len(group), together)
-    assessment = assess(model, group, kept, options.items)
+    kept, assessment = _assess(model, group, together, options.items)
     places, full_size = options.shown(assessment)
     assumes = model.calibration.fitted.assumes
     return GroupSet(
@@ -280,21 +268,31 @@ def group_set(
 
 
 def explain_group(
-    model: ModelParts, group: Group, item: Any, together: str | None
+    model: ModelParts, group: Any, *, item: Any, together: str | None = None, at: Any = None
 ) -> GroupExplanation:
-    """Return what speaks for an item, for each member of a group; all members are left out."""
+    """Return, for each member of a group, which of their items speak for an item.
+
+    All members are left out of all counts.
+
+    Parameters
+    ----------
+    group, together, at
+        As in :meth:`recommend`.
+    item : id
+        The item to explain.
+    """
+    found, asked, _ = assess_group(model, group, together, at=at)
     code = model.items.code(item)
-    for name, query in zip(group.words, group.members, strict=True):
+    for name, query in zip(asked.words, asked.members, strict=True):
         if code in query.history:
             raise InputError(
                 f"{name.capitalize()} has taken {model.items[code]!r} already: it is no "
                 "candidate for the group."
             )
-    found = assess(model, group, calibration_of(model, len(group), together))
     place = int(np.searchsorted(found.candidates, code))
     out, reasons = model.scorer.leaves_users_out is True, []
-    for member in range(len(group)):
-        scored = model.calibration.scored(group.asked(member, leaving_out=out))
+    for member in range(len(asked)):
+        scored = model.calibration.scored(asked.asked(member, leaving_out=out))
         alone = Uncalibrated().assess(model.scorer, model.statistics, scored, np.array([code]))
         reasons.append(explain(model, scored, code, alone))
     return GroupExplanation(
@@ -303,21 +301,63 @@ def explain_group(
         rank=int(np.flatnonzero(found.ordered(None) == place)[0]) + 1,
         n_candidates=len(found.candidates),
         entry_confidence=float(found.entry_confidences[place]),
-        members=group.names,
+        members=asked.names,
         ranks=tuple(int(rank) for rank in found.member_ranks[:, place]),
         reasons=tuple(reasons),
         recommender=model.name,
     )
 
 
-def group_rows(
-    model: ModelParts, groups: Any, options: RecommendOptions, together: str | None, at: Any
+def recommend_groups(
+    model: ModelParts,
+    groups: Any,
+    *,
+    together: str | None = None,
+    at: Any = None,
+    **options: Unpack[RequestOptions],
 ) -> pl.DataFrame:
-    """Return the sets of many groups as rows."""
+    """Recommend to many groups of users who choose together.
+
+    Parameters
+    ----------
+    groups : mapping, frame or path
+        Members by group: users' ids, or lists of items; or a frame or a file with columns
+        ``user_id`` and ``group``, a row for each member.
+    together, at, confidence, significance, k, exclude, items, unknown
+        As in :meth:`recommend`.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``group``, the columns of :meth:`RecommendationSet.to_frame`, ``covered``, whether the
+        guarantee covers the group (:meth:`guarantee_to_groups` has its words), and of each
+        group its ``least_served`` member with their ``satisfaction``.
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1)
+    >>> model = sr.PopulationConformal("CM12").fit(films)
+    >>> found = model.recommend_groups({"a": [7, 3], "b": [12, 9]}, confidence=0.8, k=2)
+    >>> found["group"].to_list()
+    ['a', 'a', 'b', 'b']
+    """
+    return group_rows(model, groups, model.options(**options), together, at)
+
+
+def group_rows(
+    model: ModelParts,
+    groups: Any,
+    options: RecommendOptions,
+    together: str | None = None,
+    at: Any = None,
+) -> pl.DataFrame:
+    """Return the rows of :meth:`recommend_groups`."""
     names, found = [], []
     for name, members in read_members(groups).items():
         try:
-            found.append(group_set(model, model.group(members, at), options, together))
+            group = read_group(model.statistics, members, at)
+            found.append(group_set(model, group, options, together))
         except InputError as error:
             raise InputError(f"Group {name!r}: {error}") from error
         names.append(str(name))

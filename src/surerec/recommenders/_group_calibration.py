@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration import Cases
-    from surerec.interactions import Interactions
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
     from surerec.recommenders._group_rankings import Aggregation, GroupPromise
@@ -172,8 +171,8 @@ class GroupCalibration:
         member_ranks, values, ranks = ranked
         curve, groups = self.outcomes.curve(self.promised)
         own = self.outcomes.with_any_of(group.users)
-        if own:
-            curve = curve.of_owners(~np.isin(groups, list(own)))
+        if len(own):
+            curve = curve.of_owners(~np.isin(groups, own))
         here = np.searchsorted(outside, candidates)
         return GroupAssessment(
             candidates=candidates,
@@ -386,11 +385,27 @@ class CalibratedGroups:
 def _given_groups(
     cases: Cases, given: Any, folds: NDArray[np.int64], min_known: int
 ) -> list[NDArray[np.int64]]:
-    """Return the given groups whose members can all calibrate, and be left out together."""
-    place_of = np.full(cases.interactions.n_users, -1)
+    """Return the given groups whose members can all calibrate, and be left out together.
+
+    Given groups are disjoint, and have two members or more each.
+    """
+    users = cases.interactions.users
+    place_of = np.full(len(users), -1)
     place_of[cases.users] = np.arange(len(cases))
-    groups = [place_of[members] for members in _read_groups(cases.interactions, given)]
-    kept = [group for group in groups if (group >= 0).all() and len(np.unique(folds[group])) == 1]
+    groups, kept, seen = read_members(given), [], dict[int, Any]()
+    for name, members in groups.items():
+        codes = users.require(members)
+        if len(np.unique(codes)) < len(codes) or len(codes) < 2:  # noqa: PLR2004
+            raise InputError(f"Group {name!r} needs two members or more, each of them once.")
+        for code in codes.tolist():
+            if seen.setdefault(code, name) != name:
+                raise InputError(
+                    f"User {users[code]!r} is in two groups, {seen[code]!r} and {name!r}: give "
+                    "disjoint ones."
+                )
+        places = place_of[codes]
+        if (places >= 0).all() and len(np.unique(folds[places])) == 1:
+            kept.append(places)
     if 0 < len(kept) < len(groups):
         warnings.warn(
             f"{len(groups) - len(kept):,} of the {len(groups):,} given groups do not calibrate: of "
@@ -400,24 +415,6 @@ def _given_groups(
             stacklevel=5,
         )
     return kept
-
-
-def _read_groups(profiles: Interactions, given: Any) -> list[NDArray[np.int64]]:
-    """Return the members of given groups by code: disjoint, and two or more each."""
-    found, seen = [], dict[int, Any]()
-    for name, members in read_members(given).items():
-        codes = profiles.users.require(members)
-        if len(np.unique(codes)) < len(codes) or len(codes) < 2:  # noqa: PLR2004
-            raise InputError(f"Group {name!r} needs two members or more, each of them once.")
-        for code in codes.tolist():
-            if code in seen:
-                raise InputError(
-                    f"User {profiles.users[code]!r} is in two groups, {seen[code]!r} and "
-                    f"{name!r}: give disjoint ones."
-                )
-            seen[code] = name
-        found.append(codes)
-    return found
 
 
 def refuse_scorer(scorer: Scorer) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 FORMED: Final = ("random", "similar")
 """How surerec forms groups by itself."""
-_APPROVED: Final = 0.1
-"""The best tenth of the candidates is what a member approves of."""
 _GROUPS_AT_ONCE: Final = 4
 _SCHEMAS: Final = {
     "offsets": ArraySchema("int64", ("n_groups+1",)),
@@ -70,50 +68,26 @@ class Aggregation:
     score : callable
         Returns the group's value of every candidate, higher is better, from the members' values,
         members × candidates; see :func:`values_of`.
-    joint : bool, default=False
-        Whether it is asked for one row, the values by the members' histories merged into one.
     """
 
     name: str
     words: str
     score: Callable[[NDArray[np.float64]], NDArray[np.float64]]
-    joint: bool = False
 
 
 def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(values.mean(axis=0))
 
 
-def _least(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(values.min(axis=0))
-
-
-def _most(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(values.max(axis=0))
-
-
-def _approval(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Count the members who have an item among their best tenth.
-
-    A set at a confidence would be cut by the futures of the very users who calibrate the group.
-    """
-    n = values.shape[1]
-    least = values_of(np.ceil(_APPROVED * np.array([n])), n)[0] - 1e-12
-    return np.asarray((values >= least).sum(axis=0).astype(np.float64))
-
-
 AGGREGATIONS: Final[Mapping[str, Aggregation]] = {
     each.name: each
     for each in (
         Aggregation("average", "the members' mean value", _mean),
-        Aggregation("least-misery", "the value to the least satisfied member", _least),
-        Aggregation("most-pleasure", "the value to the most satisfied member", _most),
-        Aggregation("approval", "how many members have it among their own best tenth", _approval),
         Aggregation(
-            "joint-profile",
-            "the value to one person who had taken all that the members took",
-            _mean,
-            joint=True,
+            "least-misery", "the value to the least satisfied member", partial(np.min, axis=0)
+        ),
+        Aggregation(
+            "most-pleasure", "the value to the most satisfied member", partial(np.max, axis=0)
         ),
     )
 }
@@ -145,10 +119,8 @@ def group_ranks(
     What is equal for the aggregation is told apart by the members' mean value, then by popularity.
     """
     own = group.ranks(scorer, statistics, candidates)
-    values = merged = values_of(own, len(candidates))
-    if aggregation.joint:
-        merged = values_of(group.joint_ranks(scorer, statistics, candidates), len(candidates))
-    found = aggregation.score(merged)
+    values = values_of(own, len(candidates))
+    found = aggregation.score(values)
     popularity = statistics.popularity_without(group.users, group.known)[candidates]
     # Rounded: sums that differ in the last bit only are the same sum in another order.
     order = np.lexsort((popularity, -values.mean(axis=0).round(12), -found.round(12)))
@@ -194,8 +166,14 @@ def form_groups(
 
 
 def _similar(cases: Cases, some: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:
-    taken = _profiles(cases, some)
-    lengths = np.sqrt(np.maximum(np.asarray(taken.sum(axis=1)).ravel(), 1))
+    from scipy import sparse  # noqa: PLC0415  # slow to import, and seldom needed
+
+    known = [cases.known(int(case)) for case in some]
+    items = np.concatenate(known)
+    ends = np.cumsum([0, *map(len, known)])
+    shape = (len(some), cases.interactions.n_items)
+    taken = sparse.csr_matrix((np.ones(len(items)), items, ends), shape=shape)
+    lengths = np.sqrt(np.maximum(np.diff(ends), 1))
     transposed = taken.T.tocsc()
     free = np.ones(len(some), dtype=bool)
     groups = []
@@ -203,23 +181,12 @@ def _similar(cases: Cases, some: NDArray[np.int64], size: int) -> list[NDArray[n
         if not free[first] or free.sum() < size:
             continue
         free[first] = False
-        alike = np.asarray((taken[first] @ transposed).todense()).ravel() / lengths
+        alike = (taken[first] @ transposed).toarray().ravel() / lengths
         alike[~free] = -1.0
         near = np.argsort(-alike, kind="stable")[: size - 1]
         free[near] = False
         groups.append(some[np.concatenate(([first], near))])
     return groups
-
-
-def _profiles(cases: Cases, some: NDArray[np.int64]) -> Any:
-    """Return what is known of some cases as a sparse matrix of zeros and ones."""
-    from scipy import sparse  # noqa: PLC0415  # slow to import, and seldom needed
-
-    known = [cases.known(int(case)) for case in some]
-    ends = np.concatenate(([0], np.cumsum([len(items) for items in known])))
-    items = np.concatenate(known)
-    shape = (len(some), cases.interactions.n_items)
-    return sparse.csr_matrix((np.ones(len(items)), items, ends), shape=shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,12 +235,6 @@ class GroupOutcomes:
         return self.owners[first], self.ranks[first], takers
 
     @cached_property
-    def _groups_of(self) -> dict[int, int]:
-        owners = np.repeat(np.arange(len(self)), self.sizes)
-        pairs = zip(self.users.tolist(), owners.tolist(), strict=True)
-        return {user: group for user, group in pairs if user >= 0}
-
-    @cached_property
     def _curves(self) -> dict[str, tuple[RiskCurve, NDArray[np.int64]]]:
         return {}
 
@@ -283,9 +244,10 @@ class GroupOutcomes:
             self._curves[promise.name] = promise.curve_of(self)
         return self._curves[promise.name]
 
-    def with_any_of(self, users: tuple[int, ...]) -> set[int]:
+    def with_any_of(self, users: tuple[int, ...]) -> NDArray[np.int64]:
         """Return the groups that one of these users is a member of."""
-        return {self._groups_of[user] for user in users if user in self._groups_of}
+        owners = np.repeat(np.arange(len(self)), self.sizes)
+        return np.unique(owners[np.isin(self.users, users)])
 
     def state(self) -> State:
         """Return all arrays by name."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from surerec._arguments import check_choice, check_flag, check_number, check_seed, check_whole
 from surerec.calibration import (
@@ -12,7 +12,7 @@ from surerec.calibration import (
     Uncalibrated,
 )
 from surerec.measures import PrecedenceRecipe, as_recipe
-from surerec.recommenders._estimator import Recommender, stored_measure
+from surerec.recommenders._estimator import Recommender
 
 if TYPE_CHECKING:
     from surerec.calibration import OverLater
@@ -87,9 +87,6 @@ class InductiveConformal(Recommender):
     def recipe(self) -> Recipe:
         """Return what makes the scorer."""
         return as_recipe(self.measure, top=self.top, literal=self.literal, seed=self.seed)
-
-    def _stored_params(self) -> dict[str, Any]:
-        return {**self.settings(), "measure": stored_measure(self.measure, self.recipe())}
 
     def _validate(self) -> None:
         check_whole("top", self.top)

@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import polars as pl
 
 from surerec._arguments import check_codes, check_kind
 from surerec._columns import Columns, frame_of
@@ -16,7 +15,7 @@ from surerec._words import shown
 from surerec.calibration import Guarantee, guarantee_of
 from surerec.errors import InProfile, InputError, NotOffered
 from surerec.recommenders import _batch, _group_answers
-from surerec.recommenders._explanation import Explanation, GroupExplanation, explain
+from surerec.recommenders._explanation import Explanation, explain
 from surerec.recommenders._group_calibration import GROUP_PRECISION
 from surerec.recommenders._options import (
     RecommendOptions,
@@ -25,7 +24,7 @@ from surerec.recommenders._options import (
     without_hits,
 )
 from surerec.recommenders._parts import ModelParts
-from surerec.recommenders._query import refuse_times, select_known
+from surerec.recommenders._query import read_group, refuse_times, select_known
 from surerec.recommenders._sets import (
     Hits,
     RecommendationSet,
@@ -34,17 +33,14 @@ from surerec.recommenders._sets import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable
     from typing import Unpack
 
+    import polars as pl
     from numpy.typing import NDArray
 
     from surerec.calibration import Assessment, Calibration
     from surerec.measures import Query
-    from surerec.recommenders._batch import Histories
-    from surerec.recommenders._group_answers import MergedAssessment
-    from surerec.recommenders._group_calibration import GroupAssessment
-    from surerec.recommenders._query import Group
 
 _UNTESTED: Final = Guarantee(
     kind="precision", holds=False, reason="a list without precision= is not tested"
@@ -157,7 +153,8 @@ class FittedModel(ModelParts):
                     "alike."
                 )
             refuse_times(times, None, "each member of a group has one of their own")
-            return _group_answers.group_set(self, self.group(group, at), checked, together)
+            members = read_group(self.statistics, group, at)
+            return _group_answers.group_set(self, members, checked, together)
         if together is not None:
             raise InputError(
                 f"together={together!r} says what is promised to a group: give its members, "
@@ -292,74 +289,6 @@ class FittedModel(ModelParts):
         assessment = self.assess(asked, np.array([code]))
         return explain(self, self.calibration.scored(asked), code, assessment)
 
-    def recommend_many(
-        self,
-        users: Sequence[Any] | None = None,
-        *,
-        histories: Any = None,
-        leave_out: bool = False,
-        at: Any = None,
-        **options: Unpack[RequestOptions],
-    ) -> pl.DataFrame:
-        """Recommend to many people, on all cores.
-
-        Parameters
-        ----------
-        users : sequence of ids, optional
-            By default all users of the data.
-        histories : frame, Interactions, mapping or Histories, optional
-            Instead of these, people who need not be in the data: what :meth:`histories` takes or
-            gives. Whoever is left out is told by a ``HistoriesWarning``.
-        leave_out : bool, default=False
-            Whether people of these histories whose ids are users' of the data are these users, and
-            left out of all that scores them; see :meth:`histories`.
-        at : datetime, date, text or number, optional
-            When these histories are asked for, if they have no times; see :meth:`histories`.
-        confidence, significance, k, exclude, min_probability, precision, items, item_list, unknown
-            As in :meth:`recommend`; `unknown` is about ids of `users` too.
-        hits : bool, default=False
-            With `k`: add each list's probabilities of at least one, two and three hits, and the
-            expected number of hits. For user-level calibrations; it takes several times as long.
-
-        Returns
-        -------
-        polars.DataFrame
-            ``user_id``, the columns of :meth:`RecommendationSet.to_frame` and
-            ``covered``, whether the guarantee covers the user; :meth:`guarantee_to_all` says what
-            is guaranteed. With `hits` also ``at_least_1``, ``at_least_2``, ``at_least_3`` and
-            ``expected_hits``.
-
-        Examples
-        --------
-        >>> import surerec as sr
-        >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
-        >>> model = sr.InductiveConformal().fit(films)
-        >>> new = {"ann": films.items.ids[:4], "bob": films.items.ids[6:9]}
-        >>> model.recommend_many(histories=new, confidence=0.5, k=2)["user_id"].to_list()
-        ['ann', 'ann', 'bob', 'bob']
-        """
-        checked, unknown = self.options(**options), options.get("unknown", "check")
-        whom = _batch.read_users(self, users, histories, leave_out, at, unknown)
-        return pl.concat(_batch.batches(self, whom, checked))
-
-    def iter_recommendations(
-        self,
-        /,
-        users: Sequence[Any] | None = None,
-        *,
-        histories: Any = None,
-        leave_out: bool = False,
-        at: Any = None,
-        **options: Unpack[RequestOptions],
-    ) -> Iterator[pl.DataFrame]:
-        """Recommend to many users, some at a time, so that results can be written as they come.
-
-        Yields the rows of :meth:`recommend_many`, which has the same parameters.
-        """
-        checked, unknown = self.options(**options), options.get("unknown", "check")
-        whom = _batch.read_users(self, users, histories, leave_out, at, unknown)
-        yield from _batch.batches(self, whom, checked)
-
     @property
     def valid_until(self) -> datetime | None:
         """The end of the window that a temporal split was calibrated for; None without one."""
@@ -413,143 +342,16 @@ class FittedModel(ModelParts):
             return _UNTESTED
         return guarantee_of(calibration, options.significance, assessment)
 
-    def histories(
-        self, source: Any, /, *, leave_out: bool = False, at: Any = None, **reading: Any
-    ) -> Histories:
-        """Read the histories of many users who need not be in the data; it names what is not used.
-
-        Parameters
-        ----------
-        source : frame, path, Interactions or mapping
-            Who took what when: whatever :func:`surerec.read_interactions` reads, with or without a
-            column of times (without, the order of the rows counts); or a mapping of ids to lists of
-            items, or of (item, time) pairs. With groups of people's own, it needs their column too.
-        leave_out : bool, default=False
-            These people are newcomers: nobody is left out of the counts, and an id that a user of
-            the data has too means nothing. With True it is that user, known by what is given here,
-            as in ``recommend(user=…, history=…)``: for newer histories of people of the data.
-        at : datetime, date, text or number, optional
-            The moment at which all of them are asked for, where there are no times; with times, it
-            must not lie before the last of them. See :meth:`recommend`.
-        **reading
-            As in :func:`surerec.read_interactions`: ``user``, ``item``, ``time``, ``threshold``, …
-
-        Returns
-        -------
-        Histories
-            For :meth:`recommend_many`; its ``ignored`` and ``left_out`` say what is not used.
-
-        Examples
-        --------
-        >>> import surerec as sr
-        >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
-        >>> model = sr.InductiveConformal().fit(films)
-        >>> new = model.histories({"ann": films.items.ids[:4], "bob": ["no such film"]})
-        >>> new, new.left_out.to_list(), len(new.ignored)
-        (Histories(1 people, 1 left out), ['bob'], 1)
-        """
-        return _batch.histories(self, source, leave_out=leave_out, at=at, reading=reading)
-
-    def rows_of(self, users: NDArray[np.int64], options: RecommendOptions) -> pl.DataFrame:
-        """Return the rows of :meth:`recommend_many` for some users of the data, by code."""
-        return _batch.rows_of(self, users, options)
-
-    def guarantee_to_groups(
-        self, groups: Any, options: RecommendOptions, together: str | None = None
-    ) -> Guarantee:
-        """Return what rows of :meth:`recommend_groups` guarantee to groups with ``covered``.
-
-        Parameters
-        ----------
-        groups, together
-            As in :meth:`recommend_groups`. Groups of each size have a guarantee of their own.
-        options : RecommendOptions
-            As :meth:`options` returns them.
-
-        Examples
-        --------
-        >>> import surerec as sr
-        >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
-        >>> model = sr.InductiveConformal().fit(films)
-        >>> found = model.guarantee_to_groups({"a": [7, 3]}, model.options(confidence=0.5))
-        >>> found.kind, found.covers, found.holds
-        ('item', 'a group', True)
-        """
-        return _group_answers.guarantee_to_groups(self, groups, options, together)
-
-    def offers_together(self) -> tuple[str, ...]:
-        """Return the names of the guarantees that groups can be given; empty for none."""
-        return _group_answers.offered(self)
-
-    def assess_group(
-        self, group: Any, together: str | None = None, *, at: Any = None
-    ) -> tuple[GroupAssessment | MergedAssessment, Group, str]:
-        """Return the assessment of a group's candidates, its members, and the guarantee's name."""
-        found = self.group(group, at)
-        kept = _group_answers.calibration_of(self, len(found), together)
-        return _group_answers.assess(self, found, kept), found, kept.together
-
-    def explain_group(
-        self, group: Any, *, item: Any, together: str | None = None, at: Any = None
-    ) -> GroupExplanation:
-        """Return, for each member of a group, which of their items speak for an item.
-
-        Parameters
-        ----------
-        group, together, at
-            As in :meth:`recommend`.
-        item : id
-            The item to explain.
-        """
-        return _group_answers.explain_group(self, self.group(group, at), item, together)
-
-    def recommend_groups(
-        self,
-        groups: Any,
-        *,
-        together: str | None = None,
-        at: Any = None,
-        **options: Unpack[RequestOptions],
-    ) -> pl.DataFrame:
-        """Recommend to many groups of users who choose together.
-
-        Parameters
-        ----------
-        groups : mapping, frame or path
-            Members by group: users' ids, or lists of items; or a frame or a file with columns
-            ``user_id`` and ``group``, a row for each member.
-        together, at, confidence, significance, k, exclude, items, unknown
-            As in :meth:`recommend`.
-
-        Returns
-        -------
-        polars.DataFrame
-            ``group``, the columns of :meth:`RecommendationSet.to_frame`, ``covered``, whether the
-            guarantee covers the group (:meth:`guarantee_to_groups` has its words), and of each
-            group its ``least_served`` member with their ``satisfaction``.
-
-        Examples
-        --------
-        >>> import surerec as sr
-        >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1)
-        >>> model = sr.PopulationConformal("CM12").fit(films)
-        >>> model.recommend_groups({"a": [7, 3], "b": [12, 9]}, confidence=0.8, k=2)["group"]
-        shape: (4,)
-        Series: 'group' [str]
-        [
-            "a"
-            "a"
-            "b"
-            "b"
-        ]
-        """
-        return self.group_rows(groups, self.options(**options), together, at)
-
-    def group_rows(
-        self, groups: Any, options: RecommendOptions, together: str | None = None, at: Any = None
-    ) -> pl.DataFrame:
-        """Return the rows of :meth:`recommend_groups`."""
-        return _group_answers.group_rows(self, groups, options, together, at)
+    recommend_many = _batch.recommend_many
+    iter_recommendations = _batch.iter_recommendations
+    histories = _batch.read_histories
+    rows_of = _batch.rows_of
+    recommend_groups = _group_answers.recommend_groups
+    group_rows = _group_answers.group_rows
+    guarantee_to_groups = _group_answers.guarantee_to_groups
+    explain_group = _group_answers.explain_group
+    assess_group = _group_answers.assess_group
+    offers_together = _group_answers.offers_together
 
     def _asked(
         self, user: Any, history: Any, times: Any, at: Any, segment: Any, query: Query | None

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 
 import numpy as np
 
-from surerec._arguments import check_flag, check_text, check_whole
+from surerec._arguments import check_flag, check_number, check_text, check_whole, is_number
 from surerec._words import counted
 from surerec.calibration import LIST_MOST
 from surerec.conformal import significance_of
-from surerec.errors import InputError, NoConfidence, NotOffered
+from surerec.errors import NoConfidence, NotOffered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -232,9 +232,6 @@ def check_fraction(name: str, value: object) -> float:
     >>> check_fraction("min_probability", 0.2)
     0.2
     """
-    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    if not number or not 0 < float(value) < 1:  # type: ignore[arg-type]
-        percent = float(value) / 100 if number else 0.0  # type: ignore[arg-type]
-        hint = f"; did you mean {percent:g}?" if 0.01 < percent < 1 else "."  # noqa: PLR2004
-        raise InputError(f"{name} is {value!r}; it must be a number between 0 and 1{hint}")
-    return float(value)  # type: ignore[arg-type]
+    percent = float(cast("float", value)) if is_number(value) else 0.0
+    hint = f" (did you mean {percent / 100:g}?)" if 1 < percent < 100 else ""  # noqa: PLR2004
+    return check_number(name, value, 0, 1, f"a number between 0 and 1{hint}")

@@ -9,18 +9,17 @@ import numpy as np
 
 from surerec._arguments import check_code, check_codes, check_kind, check_list
 from surerec._state import State
-from surerec.errors import InputError, NotOffered
+from surerec.errors import InputError
 from surerec.measures import Query
 from surerec.recommenders._options import (
     RecommendOptions,
     RequestOptions,
     check_item_list,
     check_options,
-    how_to_get,
     require,
     without_hits,
 )
-from surerec.recommenders._query import Group, assumed_of, read_group, resolve, select_known
+from surerec.recommenders._query import assumed_of, resolve, select_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,9 +28,9 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-    from surerec.calibration import Assessment, BestOfMany, Calibration, UserCalibration
+    from surerec.calibration import Assessment, Calibration, UserCalibration
     from surerec.interactions import IdMap, Interactions, UserGroups
-    from surerec.measures import Queries, Scorer
+    from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
     from surerec.recommenders._group_calibration import CalibratedGroups
 
@@ -99,13 +98,6 @@ class ModelParts:
         """The calibration of a model that is calibrated on users, or raise NotOffered."""
         require(self.calibration, "period", self.kind)
         return cast("UserCalibration", self.calibration.fitted)
-
-    @property
-    def calibrated_groups(self) -> CalibratedGroups:
-        """What calibrates a user-level model on groups, or raise NotOffered."""
-        if self.groups is None:
-            raise NotOffered(how_to_get("groups", self.kind))
-        return self.groups
 
     @property
     def segments(self) -> UserGroups | None:
@@ -234,23 +226,6 @@ class ModelParts:
         require(self.calibration, "levels", self.kind)
         code = check_code("item", item, self.statistics.n_items)
         return self.calibration.level(self.scorer, self.statistics, query, code)
-
-    def best_of(self, queries: Queries, options: RecommendOptions) -> BestOfMany | None:
-        """Return the best items of many users at once; None where that is no faster."""
-        if options.significance is None or not options.is_plain:
-            return None
-        return self.calibration.best_of_many(
-            self.scorer,
-            self.statistics,
-            queries,
-            options.significance,
-            options.k,
-            not options.short,
-        )
-
-    def group(self, group: Any, at: Any = None) -> Group:
-        """Turn the members of a group into queries; see :meth:`recommend`."""
-        return read_group(self.statistics, group, at)
 
     def calibrates(self, user: int) -> bool:
         """Return whether a user, by code, calibrates: all items, an item list, or groups."""

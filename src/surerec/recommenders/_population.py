@@ -22,17 +22,15 @@ from surerec.errors import InputError
 from surerec.interactions import Interactions
 from surerec.measures import as_recipe, as_scorer
 from surerec.precedence import PrecedenceStatistics, as_statistics, count_like, count_precedence
-from surerec.recommenders._estimator import Recommender, fit_scorer, stored_measure, timed
+from surerec.recommenders._estimator import Recommender, fit_scorer, timed
 from surerec.recommenders._group_calibration import CalibratedGroups, Sample
 from surerec.recommenders._parts import CALIBRATION, SCORER
 from surerec.recommenders._user_level import (
     Groups,
     Statement,
     UserLevel,
-    parse_groups,
     read_groups,
     renewed_groups,
-    stored_groups,
 )
 
 if TYPE_CHECKING:
@@ -96,8 +94,6 @@ class PopulationConformal(Recommender):
         What is kept of the calibration users.
     scorer_ : Scorer
         What the measure became on these data; ``scorer_.learned`` of a learned one.
-    user_groups_ : UserGroups or None
-        The users' groups by a column of their own.
 
     Examples
     --------
@@ -175,12 +171,6 @@ class PopulationConformal(Recommender):
     ) -> FittedModel:
         """Fit the measure, and calibrate it on held-out interactions."""
         profiles, recipe = statistics.interactions, self.recipe()
-        if segments is None and (column := parse_groups(self.groups)[0]) is not None:
-            raise InputError(
-                f"groups is {self.groups!r}: fit needs the {column} of each user, "
-                "fit(…, user_groups=…) with a mapping, a frame or a file (--groups-file on the "
-                "command line)."
-            )
         if self.window is None:
             cases = profile_cases(profiles, self.horizon, min_known=self.min_known)
             sample = self._sample(recipe, statistics, cases)
@@ -306,18 +296,6 @@ class PopulationConformal(Recommender):
         sample = calibration_users(self.recipe(), model)
         return self._settings().calibrate(sample, says, model.statistics, model.segments, listed)
 
-    def fitted_on(self, statistics: PrecedenceStatistics, **params: Any) -> Self:
-        """Return this recommender on statistics, with some parameters changed.
-
-        Its users keep their segments.
-        """
-        segments = self.model_.segments if self.is_fitted else None
-        if segments is None or (self.model_.statistics is statistics and not params):
-            return super().fitted_on(statistics, **params)
-        users = self.model_.profiles().users.ids
-        by_id = {user: segments.label(code) for code, user in enumerate(users)}
-        return type(self)(**{**self.get_params(), **params}).fit(statistics, user_groups=by_id)
-
     def default_name(self) -> str:
         """Return a name such as "population-cm12" or "hit-cm12"."""
         return f"{find_promise(self.promise).prefix}-{self.recipe().name}".lower()
@@ -332,14 +310,6 @@ class PopulationConformal(Recommender):
     def _validate(self) -> None:
         self._settings()
         self.recipe()
-
-    def _stored_params(self) -> dict[str, Any]:
-        return {
-            **self.settings(),
-            "measure": stored_measure(self.measure, self.recipe()),
-            "promise": find_promise(self.promise).name,
-            "groups": stored_groups(self.groups),
-        }
 
     def group_model(self, calibration: Calibration) -> CalibratedGroups:
         """Return what calibrates on groups of users."""

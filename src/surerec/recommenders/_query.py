@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 _RECENT: Final = (
     "It also assumes that the history ended near the end of the data, as no times were given."
 )
-_NAMED: Final = 5
 
 
 def resolve(
@@ -176,55 +175,20 @@ class Group:
             return query
         return replace(query, users=tuple(dict.fromkeys((*query.users, *self.users))))
 
-    def joint(self, *, leaving_out: bool = True) -> Query:
-        """Merge the members' histories into one by time, each item where it was first consumed.
-
-        Without everybody's times, by the place in each history. `leaving_out` as in :meth:`asked`.
-        """
-        times = [query.times for query in self.members if query.times is not None]
-        is_timed = len(times) == len(self)
-        if not is_timed:
-            lengths = [len(query.history) for query in self.members]
-            keys = np.concatenate([np.arange(1, length + 1) / length for length in lengths])
-        else:
-            keys = np.concatenate(times)
-        order = np.argsort(keys, kind="stable")
-        items = np.concatenate([query.history for query in self.members])[order]
-        first = np.sort(np.unique(items, return_index=True)[1])
-        moments = [query.moment for query in self.members if query.moment is not None]
-        return Query(
-            items[first],
-            self.users if leaving_out else (),
-            keys[order][first] if is_timed else None,
-            max(moments) if len(moments) == len(self) else None,
-        )
-
     def ranks(
         self, scorer: Scorer, statistics: PrecedenceStatistics, candidates: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Return the rank of every candidate for every member, members × candidates, from 1."""
-        out = scorer.leaves_users_out is True
-        asked = [self.asked(member, leaving_out=out) for member in range(len(self))]
-        return np.stack([_ranks_of(scorer, statistics, query, candidates) for query in asked])
+        """Return the rank of every candidate for every member, members × candidates, from 1.
 
-    def joint_ranks(
-        self, scorer: Scorer, statistics: PrecedenceStatistics, candidates: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """Return the rank of every candidate by the joint profile, as one row."""
-        joint = self.joint(leaving_out=scorer.leaves_users_out is True)
-        return _ranks_of(scorer, statistics, joint, candidates)[None]
-
-
-def _ranks_of(
-    scorer: Scorer,
-    statistics: PrecedenceStatistics,
-    query: Query,
-    candidates: NDArray[np.int64],
-) -> NDArray[np.float64]:
-    """Rank candidates by a query's scores, from 1; those of equal score by popularity."""
-    scores = scorer.score_query(query.known_to(statistics))[candidates]
-    popularity = statistics.popularity_without(query.users, query.history)
-    return places_of(np.lexsort((popularity[candidates], -scores)))
+        Candidates of equal score are ranked by popularity.
+        """
+        found, out = [], scorer.leaves_users_out is True
+        for member in range(len(self)):
+            query = self.asked(member, leaving_out=out)
+            scores = scorer.score_query(query.known_to(statistics))[candidates]
+            popularity = statistics.popularity_without(query.users, query.history)[candidates]
+            found.append(places_of(np.lexsort((popularity, -scores))))
+        return np.stack(found)
 
 
 def places_of(order: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -247,12 +211,12 @@ def read_group(statistics: PrecedenceStatistics, group: Any, at: Any = None) -> 
     at : datetime, date, text or number, optional
         When the question is asked, for histories without times.
     """
-    names: list[Any] | None = None
     if isinstance(group, Mapping):
         names, given = list(group), list(group.values())
     else:
         words = "users' ids or histories (for a segment pass segment=)"
         given = check_list("group", group, words)
+        names = [f"member {n}" if _is_history(each) else each for n, each in enumerate(given, 1)]
     if not given:
         raise InputError("The group is empty: it needs at least two members.")
     if len(given) == 1:
@@ -260,35 +224,29 @@ def read_group(statistics: PrecedenceStatistics, group: Any, at: Any = None) -> 
             "A group of one is a person: ask with user= or history= instead (on the command line "
             "without --together)."
         )
-    histories = [_is_history(each) for each in given]
-    if not any(histories):
+    if not any(map(_is_history, given)):
         refuse_times(None, at, "every member of this group is a user of the data")
-    _check_users(statistics, [each for each, has in zip(given, histories, strict=True) if not has])
-    if names is None:
-        numbered = enumerate(zip(given, histories, strict=True), start=1)
-        names = [f"member {place}" if has else each for place, (each, has) in numbered]
-    members = zip(given, histories, names, strict=True)
-    return Group(
-        tuple(
-            _new_member(statistics, each, name, at) if has else _member(statistics, each, name)
-            for each, has, name in members
-        ),
-        tuple(names),
+    members = tuple(
+        _member(statistics, each, name, at) for each, name in zip(given, names, strict=True)
     )
+    users = [user for query in members for user in query.users]
+    for user in users:
+        if users.count(user) > 1:
+            known = statistics.interactions.users[user]
+            raise RepeatedMember(f"User {known!r} is in the group twice.")
+    return Group(members, tuple(names))
 
 
-def _member(statistics: PrecedenceStatistics, user: Any, name: Any) -> Query:
-    query = resolve(statistics, user, None)
-    if not len(query.history):
-        raise UnknownMembers(f"Nothing is known of {name!r}: they have taken nothing yet.")
-    return query
-
-
-def _new_member(statistics: PrecedenceStatistics, history: Any, name: Any, at: Any) -> Query:
-    if not len(history):
+def _member(statistics: PrecedenceStatistics, member: Any, name: Any, at: Any) -> Query:
+    if not _is_history(member):
+        query = resolve(statistics, member, None)
+        if not len(query.history):
+            raise UnknownMembers(f"Nothing is known of {name!r}: they have taken nothing yet.")
+        return query
+    if not len(member):
         raise InputError(f"Nothing is known of {name}: their list of items is empty.")
     try:
-        return resolve(statistics, None, history, at=at)
+        return resolve(statistics, None, member, at=at)
     except UnknownHistory as error:
         raise UnknownMembers(
             f"Nothing is known of {name}: nobody in the data took any of their items, such as "
@@ -303,23 +261,3 @@ def _is_history(member: Any) -> bool:
     if hasattr(member, "columns") and Columns.Item not in member.columns:
         raise InputError(f"A member given as a frame needs a column {Columns.Item!r}.")
     return hasattr(member, "columns") or isinstance(member, (list, tuple, np.ndarray, pl.Series))
-
-
-def _check_users(statistics: PrecedenceStatistics, users: list[Any]) -> None:
-    if not users:
-        return
-    known = statistics.require_profiles("give the histories of members").users
-    codes = known.codes(users)
-    unknown = [user for user, code in zip(users, codes, strict=True) if code < 0]
-    if len(unknown) == 1:
-        known.code(unknown[0])  # its error names similar ids
-    if unknown:
-        few = ", ".join(shown(user) for user in unknown[:_NAMED])
-        more = "" if len(unknown) <= _NAMED else f" and {len(unknown) - _NAMED:,} others"
-        raise UnknownMembers(
-            f"There are no users {few}{more}: give lists of items for people who are not in the "
-            "data."
-        )
-    twice, n = np.unique(codes, return_counts=True)
-    if (n > 1).any():
-        raise RepeatedMember(f"User {known[int(twice[n > 1][0])]!r} is in the group twice.")

@@ -243,11 +243,6 @@ class RecommendationSet:
             item = pl.coalesce(pl.col(Columns.Title), item)
         return self._frame.select(item.alias("item"))["item"]
 
-    def _named(self) -> pl.DataFrame:
-        """Return rank and item, by a title that tells it from the others."""
-        names = distinct_labels(self._titles().to_list(), self.items)
-        return self._frame.select(Columns.Rank, pl.Series("item", names, dtype=pl.String))
-
     def _title(self) -> str:
         at = "" if self.confidence is None else f" at confidence {self.confidence:g}"
         return f"{len(self):,} of {self.n_candidates:,} items{at}, by {self.recommender}"
@@ -255,14 +250,15 @@ class RecommendationSet:
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""
         shares = self._shares()
-        frame = self._named().with_columns(self._frame[shares].alias(shares.replace("_", " ")))
+        names = distinct_labels(self._titles().to_list(), self.items)
+        columns = [Columns.Rank, pl.Series("item", names, dtype=pl.String)]
+        columns.append(self._frame[shares].alias(shares.replace("_", " ")))
         if self.confidence is not None:
-            entry = self._frame[Columns.EntryConfidence].alias("comes in above")
-            frame = frame.with_columns(entry)
+            columns.append(self._frame[Columns.EntryConfidence].alias("comes in above"))
         bar = None if shares == Columns.Score else shares.replace("_", " ")
         hit = self.hit_probability
         title = self._title() if hit is None else f"{self._title()}; {hit:.1%} for at least one hit"
-        return html_card(title, frame, self.guarantee.labelled, bar=bar)
+        return html_card(title, self._frame.select(columns), self.guarantee.labelled, bar=bar)
 
     def __len__(self) -> int:
         return self.size
@@ -347,16 +343,6 @@ class GroupSet(RecommendationSet):
             }
         )
 
-    def to_satisfaction(self) -> pl.DataFrame:
-        """Return each ``member`` with their ``satisfaction``, the least served first."""
-        frame = frame_of(
-            {
-                "member": pl.Series([str(name) for name in self.members], dtype=pl.String),
-                "satisfaction": np.array(self.satisfaction, dtype=np.float64),
-            }
-        )
-        return frame.sort("satisfaction", maintain_order=True)
-
     def __repr__(self) -> str:
         whom = f", for {len(self.members)} members"
         return f"GroupSet{super().__repr__().removeprefix('RecommendationSet')[:-1]}{whom})"
@@ -386,14 +372,6 @@ def batch_columns(best: BestOfMany) -> dict[str, NDArray[Any]]:
         **_chance_columns(best.chances),
         Columns.Covered: best.covered[best.owners],
     }
-
-
-def user_columns(
-    assessment: Assessment, order: NDArray[np.intp], significance: float | None
-) -> dict[str, NDArray[Any]]:
-    """Return the columns of one user among many, with whether the guarantee covers them."""
-    covered = np.full(len(order), assessment.covers(significance))
-    return {**result_columns(assessment, order), Columns.Covered: covered}
 
 
 def p_value_column(p_values: NDArray[np.float64] | None) -> dict[str, NDArray[Any]]:

@@ -24,18 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from surerec._state import State
-    from surerec.calibration import (
-        Calibration,
-        CalibrationUsers,
-        Cut,
-        Horizon,
-        ItemChances,
-        Promise,
-    )
+    from surerec.calibration import Calibration, Cut, Horizon, Promise
     from surerec.interactions import Interactions
     from surerec.precedence import PrecedenceStatistics
-
-    Kept = tuple[CalibrationUsers, ItemChances | None]
 
 Groups: TypeAlias = "int | str | tuple[str, int] | list[str | int]"
 """The number of segments by known items; or a column of the users' own; or both."""
@@ -84,19 +75,6 @@ class UserLevel:
             must = f"a number of days above 0, and {_MOST_DAYS:,} at the most"
             check_number("window", found.window, 0, _MOST_DAYS, must, ends=(False, True))
         return found
-
-    def calibration(
-        self,
-        kept: Kept,
-        says: Statement,
-        segments: UserGroups | None,
-        listed: NamedItems | None = None,
-    ) -> UserCalibration:
-        """Return the calibration on what is kept of calibration users."""
-        users, chances = kept
-        return self._kind(
-            users=users, chances=chances, people=segments, listed=listed, **self._stated(says)
-        )
 
     def calibration_from(
         self, state: State, says: Statement, statistics: PrecedenceStatistics
@@ -158,7 +136,10 @@ class UserLevel:
             listed=there,
             seed=self.seed,
         )
-        return self.calibration(kept, says, segments, listed)
+        users, chances = kept
+        return self._kind(
+            users=users, chances=chances, people=segments, listed=listed, **self._stated(says)
+        )
 
     def group_model(
         self, calibration: Calibration, sample: Callable[[Any], Sample], *, held_out: bool
@@ -226,11 +207,6 @@ def parse_groups(groups: object) -> tuple[str | None, int]:
     )
 
 
-def stored_groups(groups: object) -> object:
-    """Return the parameter as a model folder keeps it."""
-    return list(groups) if isinstance(groups, tuple) else groups
-
-
 def read_groups(groups: object, given: Any, interactions: Interactions) -> UserGroups | None:
     """Return the segment of each user; None where there are none by a column."""
     column = parse_groups(groups)[0]
@@ -239,8 +215,13 @@ def read_groups(groups: object, given: Any, interactions: Interactions) -> UserG
             "user_groups was given, and groups is a number: name their column, as in "
             'groups="country".'
         )
-    if column is None or given is None:
+    if column is None:
         return None
+    if given is None:
+        raise InputError(
+            f"groups is {groups!r}: fit needs the {column} of each user, fit(…, user_groups=…) "
+            "with a mapping, a frame or a file (--groups-file on the command line)."
+        )
     return read_user_groups(given, column, interactions.users)
 
 

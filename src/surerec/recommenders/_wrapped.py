@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast, ge
 
 import numpy as np
 
-from surerec._arguments import check_choice, check_kind
+from surerec._arguments import check_choice, check_flag, check_kind
 from surerec._progress import stage
 from surerec._state import ArraySchema, State, check_arrays
 from surerec._words import DAY
@@ -40,7 +40,7 @@ from surerec.precedence import PrecedenceStatistics
 from surerec.recommenders import _wrapped_checks as checks
 from surerec.recommenders._estimator import OWN, Recommender, timed
 from surerec.recommenders._group_calibration import CalibratedGroups, Sample
-from surerec.recommenders._user_level import Statement, UserLevel, read_groups, stored_groups
+from surerec.recommenders._user_level import UserLevel, read_groups
 from surerec.recommenders._wrapped_checks import About, Covers
 
 if TYPE_CHECKING:
@@ -73,8 +73,6 @@ class WrappedRecommender(Recommender):
         The wrapped model that serves: the given one after `calibrate`, a copy after `fit`.
     covers_ : {"fit", "newcomers"}
         Whom the promise is about.
-    cut_ : {"rank", "score"}
-        Where sets are cut.
     calibration_ : CalibrationUsers
         What is kept of the calibration users.
     """
@@ -156,9 +154,12 @@ class WrappedRecommender(Recommender):
             with stage("learning"):
                 known, scorer = self._fit_copy(recipe, whole, whole)
             segments = read_groups(self.groups, user_groups, known.interactions)
-            users, self._about = self.model_.user_level, self._refitted(about, scorer)
-            kept, says = (users.users, users.chances), _says(self._about, scorer)
-            calibration = self._settings().calibration(kept, says, segments)
+            assumes = f"{scorer.name} as fitted on everything ranks as the calibrated one did"
+            self._about = replace(about, future="", assumes=assumes)
+            says = self._about.says(scorer)
+            calibration = replace(
+                self.model_.user_level, people=segments, coverage=says.coverage, about=says.about
+            )
             self.model_ = self._fitted(known, scorer, calibration)
         return self._allow_all(lists)
 
@@ -174,7 +175,7 @@ class WrappedRecommender(Recommender):
 
     def _cut_apart(self, whole: Interactions, covers: Covers) -> tuple[Cases, Interactions, About]:
         """Choose calibration users; give them, what is known when they are asked, and of what."""
-        about = About(covers, self._settings().cut)
+        about = About(covers)
         if self.window is None:
             cases = profile_cases(whole, self.horizon, min_known=self.min_known)
             # People of the fit are treated alike only if few are treated as calibration users.
@@ -190,17 +191,6 @@ class WrappedRecommender(Recommender):
     def _sampled(self, cases: Cases, *, at_most_half: bool) -> Cases:
         most = max(1, len(cases) // 2) if at_most_half else len(cases)
         return cases.sample(min(self.n_calibration, most), self.seed)
-
-    def _refitted(self, about: About, scorer: WrappedScorer) -> About:
-        name = scorer.name
-        if self.window is None:
-            reason = (
-                f"{name} was fitted again on the items that had calibrated it, so that nothing is "
-                "known of how it ranks now (refit=True needs a window=)"
-            )
-            return replace(about, set_aside=False, nobody=reason)
-        assumes = f"{name} as fitted on everything ranks as the calibrated one did"
-        return replace(about, future="", assumes=assumes)
 
     @timed("Calibrated")
     def calibrate(
@@ -265,7 +255,6 @@ class WrappedRecommender(Recommender):
         )
         about = About(
             covers,
-            self._settings().cut,
             future=checks.what_follows(known, later, self.horizon),
             assumes=f"{adapter.name} learned nothing from their future{_without(dropped)}",
             knows_all=knows_all,
@@ -278,7 +267,7 @@ class WrappedRecommender(Recommender):
     def _calibrated(self, sample: Sample, about: About, segments: UserGroups | None) -> FittedModel:
         """Return the model that a sample of users calibrates."""
         known, scorer = sample.past, cast("WrappedScorer", sample.scorer)
-        found = self._settings().calibrate(sample, _says(about, scorer), known, segments)
+        found = self._settings().calibrate(sample, about.says(scorer), known, segments)
         if not len(found.users):
             raise InputError(
                 f"Not one item that the calibration users took is known to {scorer.name}."
@@ -288,7 +277,7 @@ class WrappedRecommender(Recommender):
         return self._fitted(known, scorer, found)
 
     def _calibrated_list(self, listed: NamedItems) -> UserCalibration:
-        model, says = self.model_, _says(self._about, self._wrapped_scorer())
+        model, says = self.model_, self._about.says(self._wrapped_scorer())
         sample = _kept_sample(self._sample, model)
         return self._settings().calibrate(sample, says, model.statistics, model.segments, listed)
 
@@ -334,6 +323,11 @@ class WrappedRecommender(Recommender):
         if self.covers is not None:
             check_choice("covers", self.covers, get_args(Covers))
         self._settings()
+        if check_flag("refit", self.refit) and self.window is None:
+            raise InputError(
+                "refit=True needs window=: fitted again on the items that calibrated it, nothing "
+                "is known of how a model ranks."
+            )
         if self.name is not None and not check_kind("name", self.name, str, "a text").strip():
             raise InputError("name is empty; name the model as its readers know it.")
         if self.fallback is not None:
@@ -351,12 +345,6 @@ class WrappedRecommender(Recommender):
         """Whom the guarantee is about."""
         self.require_fit()
         return self._about.covers
-
-    @property
-    def cut_(self) -> Cut:
-        """Where sets are cut."""
-        self.require_fit()
-        return self._about.cut
 
     def _wrapped_scorer(self) -> WrappedScorer:
         return cast("WrappedScorer", self.scorer_)
@@ -387,12 +375,10 @@ class WrappedRecommender(Recommender):
     def _stored_params(self) -> dict[str, Any]:
         adapter = self._wrapped_scorer().adapter
         return {
-            **self.settings(),
+            **super()._stored_params(),
             "model": {adapter.stored: adapter.own_name}
             if adapter.stored
             else {OWN: self.recipe().name},
-            "promise": find_promise(self.promise).name,
-            "groups": stored_groups(self.groups),
             "items": None,  # the statistics have them
             "users": None,
         }
@@ -442,7 +428,7 @@ class WrappedRecommender(Recommender):
         self, statistics: PrecedenceStatistics, scorer: Scorer, state: State
     ) -> UserCalibration:
         """Return the calibration that was saved."""
-        says = _says(self._about, cast("WrappedScorer", scorer))
+        says = self._about.says(cast("WrappedScorer", scorer))
         return self._settings().calibration_from(state, says, statistics)
 
 
@@ -491,8 +477,8 @@ def wrap(model: Any, **settings: Any) -> WrappedRecommender:
     seed : int, default=0
         Of the choice of calibration users.
     refit : bool, default=False
-        Whether `fit` ends by fitting a copy on everything. With `window` the promise then assumes
-        that it ranks as the calibrated one did; without, nothing is promised.
+        Whether `fit` with a `window` ends by fitting a copy on everything. The guarantee then
+        assumes that it ranks as the calibrated one did.
     fallback : str, optional
         What completes lists that do not hold every item, from the past that `calibrate` is given:
         "popularity", or one of the 17 measures. Without it what is in no list is missed, and
@@ -552,11 +538,6 @@ def _without(dropped: int) -> str:
         return ""
     were = "repeat was" if dropped == 1 else "repeats were"
     return f", from which {dropped:,} {were} dropped"
-
-
-def _says(about: About, scorer: WrappedScorer) -> Statement:
-    coverage = about.coverage(scorer.rows >= 0, scorer.adapter.people)
-    return Statement(coverage, about.future, scorer.adapter.lacking)
 
 
 def _stored(

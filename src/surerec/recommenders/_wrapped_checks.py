@@ -11,16 +11,17 @@ import numpy as np
 
 from surerec._words import DAY, day_of
 from surerec.adapters import adapt
-from surerec.calibration import NEW_ITEMS, Cut, UserCoverage, next_items
+from surerec.calibration import NEW_ITEMS, UserCoverage, next_items
 from surerec.errors import AssumedIdsWarning, InputError, LeftOutWarning
 from surerec.measures import Query
+from surerec.recommenders._user_level import Statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
-    from surerec.adapters import Adapter
+    from surerec.adapters import Adapter, WrappedScorer
     from surerec.calibration import CalibrationUsers, Horizon
     from surerec.interactions import Interactions
     from surerec.measures import Scorer
@@ -42,28 +43,24 @@ class About:
     """What a folder keeps of a calibration of somebody's model beside arrays."""
 
     covers: Covers
-    cut: Cut
     future: str = ""
     """About which future it speaks, in words."""
     assumes: str = ""
     set_aside: bool = False
-    nobody: str = ""
-    """Why nobody is promised anything; empty if somebody is."""
     knows_all: bool = False
     """Whether every item of the catalogue is ranked, not only what somebody consumed."""
 
-    def coverage(self, in_fit: NDArray[np.bool_], people: str) -> UserCoverage:
-        """Return whom the promise covers; `people` says who was in the fit."""
-        of_the_fit = self.covers == "fit"
-        if self.nobody:
-            return UserCoverage(nobody=self.nobody, of_the_fit=of_the_fit)
-        return UserCoverage(
-            people=people if of_the_fit else "users whom the model was not fitted on",
+    def says(self, scorer: WrappedScorer) -> Statement:
+        """Return what guarantees say: whom they cover, and which future they are about."""
+        adapter, of_the_fit = scorer.adapter, self.covers == "fit"
+        coverage = UserCoverage(
+            people=adapter.people if of_the_fit else "users whom the model was not fitted on",
             assumes=self.assumes,
-            in_fit=in_fit,
+            in_fit=scorer.rows >= 0,
             of_the_fit=of_the_fit,
             set_aside=of_the_fit and self.set_aside,
         )
+        return Statement(coverage, self.future, adapter.lacking)
 
     def to_text(self) -> str:
         """Return it as a model folder keeps it."""
@@ -74,11 +71,11 @@ class About:
         """Read it back; ValueError if it is no such text."""
         given = json.loads(text)
         fields = {name: type(field.default) for name, field in cls.__dataclass_fields__.items()}
-        types = {**fields, "covers": str, "cut": str}
+        types = {**fields, "covers": str}
         if not isinstance(given, dict) or {k: type(v) for k, v in given.items()} != types:
             raise ValueError("it does not say what is covered")
         found = cls(**given)
-        if found.covers not in get_args(Covers) or found.cut not in get_args(Cut):
+        if found.covers not in get_args(Covers):
             raise ValueError(found.covers)
         return found
 

@@ -64,30 +64,24 @@ def iso(time):
     return str(np.datetime64(time, "us"))
 
 
-def test_times_a_moment_or_neither_are_asked_at_what_they_say(films, model, history):
-    then = instant(films, 30)
+def test_every_question_is_asked_at_what_times_or_a_moment_say(films, model, history):
+    then, item = instant(films, 30), films.items[40]
     times = [iso(then - (7 - place) * DAY) for place in range(8)]
-    asked = {"history": history, "confidence": 0.9}
-    assert best_day(model.recommend(**asked, times=times)) == films.items[30]
-    assert best_day(model.recommend(**asked, at=iso(then))) == films.items[30]
+    for given in ({"times": times}, {"at": iso(then)}):
+        asked = {"history": history, **given}
+        values = model.p_values(**asked)
+        lowest = values["item_id"][int(values["entry_confidence"].arg_min())]
+        assert lowest == films.items[30]
+        assert model.recommend(**asked, k=3).items[0] == films.items[30]
+        assert model.explain(**asked, item=item).score == -10
+        assert model.query(**asked).times[-1] == then
+        assert best_day(model.recommend(**asked, confidence=0.9)) == films.items[30]
     pairs = list(zip(history, times, strict=True))
-    assert model.recommend(history=pairs, confidence=0.9).items == (
-        model.recommend(**asked, times=times).items
-    )
+    timed = model.recommend(history=history, times=times, confidence=0.9)
+    assert model.recommend(history=pairs, confidence=0.9).items == timed.items
     end = int(films.times.max()) // DAY % films.n_items
     untimed = model.model_.assess(model.query(history=history))
     assert untimed.candidates[untimed.ordered(None)[0]] == end or end < 8
-
-
-def test_every_question_takes_times(films, model, history):
-    then, item = iso(instant(films, 30)), films.items[40]
-    for given in ({"times": [then] * 8}, {"at": then}):
-        values = model.p_values(history=history, **given)
-        lowest = values["item_id"][int(values["entry_confidence"].arg_min())]
-        assert lowest == films.items[30]
-        assert model.recommend(history=history, k=3, **given).items[0] == films.items[30]
-        assert model.explain(history=history, item=item, **given).score == -10
-        assert model.query(history=history, **given).times.tolist() == [instant(films, 30)] * 8
 
 
 def test_many_histories_have_their_times(films, model, history):

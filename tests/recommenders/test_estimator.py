@@ -1,0 +1,81 @@
+"""scikit-learn manners: parameters, what they refuse, and what can be fitted."""
+
+import pyarrow as pa
+import pytest
+
+import surerec as sr
+from surerec.errors import NotFittedError
+from tests.recommenders.small_profiles import read
+
+ROWS = [(user, item, (user * item) % 5) for user in range(1, 7) for item in range(1, 8)]
+EVERY = [sr.PrecedenceMining, sr.TransductiveConformal, sr.InductiveConformal]
+TAKEN = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=900, seed=5)
+
+
+@pytest.mark.parametrize("make", EVERY)
+def test_what_is_learned_ends_in_an_underscore(make):
+    with pytest.raises(NotFittedError, match="not fitted yet: call fit first"):
+        make().histories({1: [2]})
+    fitted = make().fit(read(ROWS))
+    learned = {name for name in vars(fitted) if not name.startswith("_")} - set(fitted.get_params())
+    assert learned
+    assert all(name.endswith("_") for name in learned)
+
+
+def test_settings_can_be_changed_and_chained():
+    model = sr.InductiveConformal(measure="CM3").fit(TAKEN)
+    assert model.set_params(measure="NCM16", train_share=0.7) is model
+    fresh = sr.InductiveConformal(measure="NCM16", train_share=0.7).fit(TAKEN)
+    assert model.get_params() == fresh.get_params()
+    assert model.fit(TAKEN).p_values(7).equals(fresh.p_values(7))
+    with pytest.raises((sr.InputError, ValueError), match=r"colour.*measure"):
+        model.set_params(colour="red")
+    with pytest.raises(sr.InputError, match="train_share is 7"):
+        model.set_params(train_share=7)
+    assert model.train_share == 0.7
+
+
+@pytest.mark.parametrize(
+    ("make", "wrong", "says"),
+    [
+        (sr.InductiveConformal, {"measure": "CM99"}, "CM1.*CM12.*NCM17"),
+        (sr.InductiveConformal, {"train_share": 0}, "train_share"),
+        (sr.InductiveConformal, {"top": 0}, "top"),
+        (sr.InductiveConformal, {"seed": -1}, "seed"),
+        (sr.TransductiveConformal, {"aggregate": "mean"}, "aggregate.*max.*median"),
+        (sr.TransductiveConformal, {"zeros": "none"}, "zeros.*exact.*product"),
+        (sr.TransductiveConformal, {"search": "fast"}, "search.*sorted.*plain"),
+        (sr.TransductiveConformal, {"train_share": 2}, "train_share"),
+        (sr.PrecedenceMining, {"top": 0}, "top"),
+        (sr.PopulationConformal, {"promise": "all"}, "is 'all'; choose one of miss-rate, hit"),
+        (sr.PopulationConformal, {"cut": "half"}, "cut is 'half'; choose one of rank, score"),
+        (sr.PopulationConformal, {"horizon": 0}, "horizon is 0"),
+        (sr.PopulationConformal, {"horizon": 500}, "no user has 5 known items and a future"),
+        (sr.PopulationConformal, {"groups": 0}, "groups is 0"),
+        (sr.PopulationConformal, {"window": -1}, "window is -1"),
+        (sr.PopulationConformal, {"measure": "CM99"}, "no measure 'CM99'"),
+        (sr.PopulationConformal, {"n_calibration": 0}, "n_calibration is 0"),
+        (sr.PopulationConformal, {"min_known": 0}, "min_known is 0"),
+    ],
+)
+def test_impossible_settings_are_refused_when_fitting(make, wrong, says):
+    with pytest.raises(sr.InputError, match=f"(?s){says}"):
+        make(**wrong).fit(TAKEN)
+
+
+@pytest.mark.parametrize("make", EVERY)
+@pytest.mark.parametrize("data", [None, 7, "ml-100k", [[0, 1], [1, 0]]])
+def test_only_interactions_and_statistics_can_be_fitted(make, data):
+    with pytest.raises(sr.InputError, match="Interactions"):
+        make().fit(data)
+
+
+def test_frames_and_files_go_straight_into_fit(tmp_path):
+    names = {"user_id": "customer", "item_id": "product", "datetime": "purchased_at"}
+    frame = TAKEN.to_frame().rename(names)
+    frame.write_csv(tmp_path / "shop.csv")
+    expected = sr.InductiveConformal().fit(sr.read_interactions(frame)).p_values(7)
+    for given in (frame, frame.lazy(), frame.to_pandas(), pa.table(frame), tmp_path / "shop.csv"):
+        model = sr.InductiveConformal().fit(given)
+        assert model.p_values(7).equals(expected)
+    assert model.statistics_.interactions.name == "shop.csv"

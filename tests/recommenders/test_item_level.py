@@ -1,0 +1,397 @@
+"""The paper's recommenders against its definitions, in fractions; and the lemma of validity."""
+
+import math
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom, kstest
+
+import surerec as sr
+from tests import oracle_method as paper
+from tests.recommenders.small_profiles import Person, as_dict, read
+
+
+@given(st.sampled_from(paper.NAMES), st.booleans(), st.integers(1, 3), st.data())
+def test_p_values_are_those_of_the_definition(name, literal, top, data):
+    """On counts exactly, on ratios as plain floats have it."""
+    settings = {"top": top} if name == "CM1" else {}
+    settings |= {"literal": literal and name in paper.LITERAL_TOO}
+    person, floats = Person(data), name in paper.RATIOS
+    assert person.p_values(sr.InductiveConformal(name, **settings)) == person.expected(
+        lambda item: paper.icrs(
+            person.counts, name, person.history, item, floats=floats, **settings
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    """Large enough for every path of the kernels, small enough for fractions."""
+    interactions = sr.datasets.synthetic(150, 90, 6_000, ties=0.3, seed=21)
+    rows = [(u, i, t.timestamp()) for u, i, t in interactions.to_frame().iter_rows()]
+    longest = int(np.argmax(np.diff(interactions.offsets)))
+    user = interactions.users.ids[longest]
+    taken = interactions.profile(user)["item_id"].to_list()
+    counts = paper.count(rows, without=user)
+    return sr.count_precedence(interactions), user, taken, counts
+
+
+@pytest.mark.parametrize("known", [29, 30])
+@pytest.mark.parametrize("name", paper.NAMES)
+def test_long_profiles(crowd, name, known):
+    statistics, user, taken, counts = crowd
+    assert len(taken) >= known
+    history = taken[:known]
+    model = sr.InductiveConformal(measure=name).fit(statistics)
+    found = as_dict(model.p_values(user=user, history=history))
+    train, calibration = paper.split(history)
+    judge = paper.float_key if name in paper.RATIOS else paper.measure
+    alphas = [judge(counts, name, train, c) for c in calibration]
+    expected = {}
+    for item in found:
+        new = judge(counts, name, train, item)
+        nonconformity = paper.is_nonconformity(name)
+        expected[item] = float(paper.p_value(alphas, new, nonconformity=nonconformity))
+    assert found == expected
+    assert len(found) == statistics.n_items - known
+
+
+@given(st.sampled_from(paper.NAMES), st.data())
+def test_the_score_shown_is_the_papers_number(name, data):
+    # Nonconformity with the sign turned, so that the higher conforms more.
+    person = Person(data)
+    assume(person.counts.n_users)
+    model = sr.InductiveConformal(measure=name).fit(person.statistics())
+    frame = model.recommend(**person.asked, confidence=0.999).to_frame()
+    train, _ = paper.split(person.history)
+    for item, score in as_dict(frame, "score").items():
+        value = float(paper.measure(person.counts, name, train, item))
+        shown = -value if paper.is_nonconformity(name) else value
+        assert score == pytest.approx(shown, rel=1e-12, abs=1e-300)
+
+
+@pytest.mark.parametrize(("share", "n", "m"), [(0.5, 5, 3), (0.07, 100, 7), (0.3, 10, 3)])
+def test_the_split_is_rounded_up_as_decimals_are(share, n, m):
+    # In floats 0.07 · 100 = 7.000000000000001, whose ceiling is 8.
+    rows = [(user, item, item) for user in range(2) for item in range(n + 1)]
+    model = sr.InductiveConformal(measure="CM3", train_share=share).fit(read(rows))
+    l = n - m  # noqa: E741  # the paper's letter
+    assert model.recommend(history=list(range(n)), confidence=0.5).highest_confidence == l / (l + 1)
+
+
+@settings(max_examples=30)
+@given(st.sampled_from(paper.NAMES), st.data())
+def test_leaving_a_user_out_is_refitting_without_them(name, data):
+    # Everything is also taken by somebody else, so that the refitted model knows the same items.
+    person = Person(data)
+    anchor = [("anchor", item, 0) for item in range(10)]
+    rows = [(str(user), item, time) for user, item, time in person.rows]
+    user = data.draw(st.sampled_from(sorted({row[0] for row in rows})))
+    all_rows, rest = anchor + rows, anchor + [row for row in rows if row[0] != user]
+    model = sr.InductiveConformal(measure=name)
+    history = read(all_rows).profile(user)["item_id"].to_list()
+    left_out = as_dict(model.fit(read(all_rows)).p_values(user=user))
+    assert left_out == as_dict(model.fit(read(rest)).p_values(history=history))
+    beside = model.fit(read(all_rows)).p_values(user=user, history=history[::-1])
+    assert as_dict(beside) == as_dict(model.fit(read(rest)).p_values(history=history[::-1]))
+
+
+def test_a_profile_of_one_item_supports_no_confidence_and_says_so():
+    rows = [(user, item, item) for user in range(4) for item in range(5)]
+    picks = sr.InductiveConformal().fit(read(rows)).recommend(history=[2], confidence=0.9)
+    assert picks.highest_confidence == 0
+    assert picks.everything_qualifies
+    assert sorted(picks.to_frame()["item_id"]) == [0, 1, 3, 4]
+    assert set(picks.to_frame()["p_value"]) == {1.0}
+
+
+def test_the_only_user_there_is():
+    model = sr.InductiveConformal(measure="NCM16").fit(
+        read([(1, "a", 1), (1, "b", 2), (1, "c", 3)])
+    )
+    assert as_dict(model.p_values(user=1, history=["a", "b"])) == {}  # nobody else knows c
+    with pytest.raises(sr.InputError, match="Nobody else consumed 'c'"):
+        model.explain(user=1, history=["a", "b"], item="c")
+    assert len(model.recommend(user=1, confidence=0.5)) == 0  # nothing is left to recommend
+
+
+class TestSmoothed:
+    interactions = sr.datasets.synthetic(80, 60, 2_000, seed=6)
+
+    def model(self, **settings):
+        return sr.InductiveConformal(measure="CM2", smoothed=True, **settings).fit(
+            self.interactions
+        )
+
+    def test_every_p_value_lies_within_its_tie(self):
+        plain = sr.InductiveConformal(measure="CM2").fit(self.interactions)
+        user = self.interactions.users.ids[0]
+        upper = as_dict(plain.p_values(user=user))
+        smoothed = as_dict(self.model().p_values(user=user))
+        assert smoothed.keys() == upper.keys()
+        rows = [(u, i, t.timestamp()) for u, i, t in self.interactions.to_frame().iter_rows()]
+        counts = paper.count(rows, without=user)
+        train, calibration = paper.split(self.interactions.profile(user)["item_id"].to_list())
+        alphas = [paper.measure(counts, "CM2", train, c) for c in calibration]
+        for item, p_value in smoothed.items():
+            own = paper.measure(counts, "CM2", train, item)
+            lower = Fraction(sum(alpha < own for alpha in alphas), len(alphas) + 1)
+            assert lower <= p_value <= upper[item]
+
+    def test_the_seed_decides_and_nothing_else(self):
+        user = self.interactions.users.ids[3]
+        first = self.model(seed=1).p_values(user=user)
+        assert first.equals(self.model(seed=1).p_values(user=user))
+        assert not first.equals(self.model(seed=2).p_values(user=user))
+        some = first["item_id"].to_list()[5:2:-1]
+        alone = self.model(seed=1).p_values(user=user, items=some)
+        assert as_dict(alone) == {item: as_dict(first)[item] for item in some}
+
+    def test_users_and_items_get_their_own_luck(self):
+        # Nothing calibrates a history of one item: p = u · (0 + 1) / 1 is the luck itself.
+        model = self.model()
+        only = self.interactions.items.ids[0]
+        luck = [
+            model.p_values(user=user, history=[only])["p_value"].to_numpy()
+            for user in self.interactions.users.ids
+        ]
+        together = np.concatenate(luck)
+        assert len(np.unique(together)) == len(together)
+        assert kstest(together, "uniform").pvalue > 0.01
+        for other in luck[1:]:
+            assert abs(np.corrcoef(luck[0], other)[0, 1]) < 0.6  # 59 items: about 4.6 deviations
+
+
+@given(
+    st.sampled_from(["max", "median"]),
+    st.sampled_from(["exact", "product"]),
+    st.sampled_from(["sorted", "plain"]),
+    st.data(),
+)
+def test_transductive_p_values_are_exact(aggregate, zeros, search, data):
+    person = Person(data)
+    model = sr.TransductiveConformal(aggregate=aggregate, zeros=zeros, search=search)
+    assert person.p_values(model) == person.expected(
+        lambda item: paper.crs(
+            person.counts, person.history, item, aggregate=aggregate, zeros=zeros
+        )
+    )
+
+
+# Dense enough that many a c has no zero factor.
+crowded_rows = st.lists(
+    st.tuples(st.integers(0, 9), st.integers(0, 4), st.integers(0, 9)), min_size=40, max_size=120
+)
+
+
+@given(crowded_rows, st.permutations(range(5)))
+def test_without_zeros_the_search_equals_the_papers_product(rows, items):
+    # What paper.md 9 claims, on the oracle alone.
+    counts = paper.count(rows)
+    *train, c, new = items
+    assume(counts.sup[c] and all(counts.pc[h, c] for h in train))
+    assert paper.crs_by_search(counts, train, new, c) == paper.crs_by_product(counts, train, new, c)
+
+
+def test_with_a_zero_the_papers_product_collapses():
+    # Nobody took t2 before c, so every score of c is 0 but the one without t2, which never is o's.
+    counts = paper.Counts(
+        9, paper.Counter(c=6), paper.Counter({("t1", "c"): 4, ("t2", "c"): 0, ("o", "c"): 1})
+    )
+    assert paper.crs_by_product(counts, ["t1", "t2"], "o", "c") == 1
+    assert paper.crs_by_search(counts, ["t1", "t2"], "o", "c") == Fraction(2, 3)
+
+
+@pytest.mark.parametrize("zeros", ["exact", "product"])
+def test_a_witness_whom_nobody_else_took_is_skipped(zeros):
+    # T = {a, b}, C = {c, ann's own}. Of c: PC(a), PC(b), PC(x) = 2, 1, 1, so p = (1 + 1) / 3.
+    rows = [("ann", item, t) for t, item in enumerate(["a", "b", "c", "only ann's"])]
+    rows += [("bob", item, t) for t, item in enumerate("abc")]
+    rows += [("cid", item, t) for t, item in enumerate("axc")]
+    for aggregate in ("max", "median"):
+        model = sr.TransductiveConformal(aggregate=aggregate, zeros=zeros).fit(read(rows))
+        assert as_dict(model.p_values(user="ann")) == {"x": 2 / 3}
+
+
+def test_a_median_between_two_levels_is_compared_exactly():
+    # PC of a, b, c and x before v: 1, 1, 1 and 1, so p = 4/4; before w: 2, 1, 1 and 1, so p = 3/4.
+    profiles = ["abcvw", "av", "bv", "cv", "xv", "abw", "cw", "aw", "xw"]
+    rows = [(f"u{u}", item, t) for u, taken in enumerate(profiles) for t, item in enumerate(taken)]
+    model = sr.TransductiveConformal(aggregate="median").fit(read(rows))
+    frame = model.p_values(user="u0")
+    assert as_dict(frame) == {"x": 7 / 8}
+    assert frame["entry_confidence"].to_list() == [1 / 8]
+    assert len(model.recommend(user="u0", confidence=0.125)) == 0
+    assert len(model.recommend(user="u0", confidence=0.126)) == 1
+
+
+def test_the_highest_confidence_comes_from_the_items_trained_on():
+    # Here T is what the new item is compared with: m = 3 of 5, so m / (m + 1).
+    rows = [(user, item, item) for user in range(4) for item in range(7)]
+    for aggregate in ("max", "median"):
+        model = sr.TransductiveConformal(aggregate=aggregate).fit(read(rows))
+        picks = model.recommend(history=[0, 1, 2, 3, 4], confidence=0.8)
+        assert picks.highest_confidence == 3 / 4
+        assert picks.everything_qualifies
+        assert len(picks) == 2
+
+
+@pytest.mark.parametrize("aggregate", ["max", "median"])
+def test_without_any_witness_no_confidence_is_supported(aggregate):
+    # Nobody but ann took c or d, so nothing she took later says anything, and nothing is left out.
+    rows = [("ann", item, t) for t, item in enumerate("abcd")]
+    rows += [("bob", item, t) for t, item in enumerate("abxy")]
+    model = sr.TransductiveConformal(aggregate=aggregate).fit(read(rows))
+    assert as_dict(model.p_values(user="ann")) == {"x": 1.0, "y": 1.0}
+    picks = model.recommend(user="ann", confidence=0.5)
+    assert picks.highest_confidence == 0
+    assert picks.everything_qualifies
+
+
+def test_a_set_is_ordered_by_p_value_where_that_falls_as_the_mean_rises():
+    rows = [
+        "000",
+        "010",
+        "020",
+        "030",
+        "100",
+        "130",
+        "300",
+        "200",
+        "210",
+        "230",
+        "240",
+        "500",
+        "541",
+        "550",
+    ]
+    columns = zip(*(map(int, row) for row in rows), strict=True)
+    data = pl.DataFrame(dict(zip(("user_id", "item_id", "time"), columns, strict=True)))
+    model = sr.TransductiveConformal().fit(sr.read_interactions(data, time="time"))
+    p_values = model.recommend(2, confidence=0.5).to_frame()["p_value"].to_list()
+    assert p_values == sorted(p_values, reverse=True)
+    assert len(set(p_values)) > 1
+
+
+@given(st.none() | st.integers(1, 4), st.data())
+def test_scores_and_their_order_are_the_papers(top, data):
+    person = Person(data)
+    model = sr.PrecedenceMining(top=top).fit(person.statistics())
+    frame = model.recommend(**person.asked).to_frame()
+    assert sorted(frame["item_id"]) == sorted(person.candidates)
+    assert frame["rank"].to_list() == list(range(1, len(frame) + 1))
+    exact = [paper.score(person.counts, person.history, item, top) for item in frame["item_id"]]
+    for score, expected in zip(frame["score"].to_list(), exact, strict=True):
+        if expected == 0:
+            assert score == -math.inf
+        else:
+            assert math.exp(score) == pytest.approx(float(expected), rel=1e-9)
+    for better, worse in pairwise(exact):
+        assert float(better) >= float(worse) * (1 - 1e-9)
+
+
+def test_long_profiles_do_not_underflow():
+    # 400 items, each before x in 1 of x's 2 users and before y in 2 of y's 3: 2^−400 and (2/3)^400
+    # times the shares 2/5 and 3/5 of 5 users. In floats both products are 0 long before (400 · 3).
+    n = 1_200
+    profile = [f"item {place}" for place in range(n)]
+    rows = [(1, item, t) for t, item in enumerate([*profile, "x", "y"])]
+    rows += [(2, item, t) for t, item in enumerate([*profile, "y"])]
+    rows += [(3, "x", 1), (4, "y", 1), (5, "item 0", 1)]
+    model = sr.PrecedenceMining().fit(read(rows))
+    frame = model.recommend(history=profile).to_frame()
+    assert frame["item_id"].to_list() == ["y", "x"]
+    expected = [math.log(3 / 5) + n * math.log(2 / 3), math.log(2 / 5) + n * math.log(1 / 2)]
+    assert frame["score"].to_list() == pytest.approx(expected, rel=1e-9)
+
+
+def test_one_zero_makes_the_product_zero_but_not_the_top():
+    # PC(a, x), PC(b, x) = 2, 0 of Sup(x) = 2 and PC(a, y), PC(b, y) = 1, 1 of Sup(y) = 2; 5 users.
+    rows = [(1, "a", 1), (1, "x", 2), (2, "a", 1), (2, "x", 2)]
+    rows += [(3, "a", 1), (3, "y", 2), (4, "b", 1), (4, "y", 2), (5, "a", 1)]
+    history = ["a", "b"]
+    plain = sr.PrecedenceMining().fit(read(rows)).recommend(history=history).to_frame()
+    assert plain["item_id"].to_list() == ["y", "x"]
+    assert plain["score"].to_list() == [pytest.approx(math.log(2 / 5 / 4)), -math.inf]
+    top = sr.PrecedenceMining(top=1).fit(read(rows)).recommend(history=history).to_frame()
+    assert top["item_id"].to_list() == ["x", "y"]
+
+
+def test_the_whole_known_profile_counts():
+    # T and C together (paper.md 3): b, the later half of the history, decides.
+    rows = [(1, "a", 1), (1, "b", 2), (1, "x", 3), (2, "a", 1), (2, "y", 2)]
+    frame = sr.PrecedenceMining().fit(read(rows)).recommend(history=["a", "b"]).to_frame()
+    assert frame["item_id"].to_list() == ["x", "y"]
+    assert frame["score"].to_list() == [pytest.approx(math.log(1 / 2)), -math.inf]
+
+
+N_PEOPLE = 250
+
+
+TRAIN, CALIBRATION = 4, 7
+LEVELS = [0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 0.9]
+
+
+@pytest.fixture(scope="module")
+def statistics():
+    """Counts from other people alone; those asked below are new."""
+    return sr.count_precedence(sr.datasets.synthetic(300, 60, 6_000, seed=9))
+
+
+@pytest.fixture(scope="module")
+def people():
+    """First some items, then others in an order that is a random permutation; the last is new."""
+    random = np.random.default_rng(31)
+    drawn = [random.permutation(60)[: TRAIN + CALIBRATION + 1] for _ in range(N_PEOPLE)]
+    return [(codes[:-1], codes[-1]) for codes in drawn]
+
+
+def p_values(model, statistics, people, seeds=None):
+    """Each person's p-value of their one new item: the items of one person depend on each other."""
+    ids = statistics.interactions.items.ids
+    found = []
+    for place, (known, new) in enumerate(people):
+        if seeds is not None:
+            model = model.fitted_on(statistics, seed=seeds + place)
+        history = ids.gather(known).to_list()
+        frame = model.p_values(history=history, items=[ids[int(new)]])
+        found.append(frame["p_value"][0])
+    return np.array(found)
+
+
+@pytest.mark.parametrize("name", paper.NAMES)
+def test_a_new_item_is_rarely_left_out(statistics, people, name):
+    model = sr.InductiveConformal(measure=name, train_share=TRAIN / (TRAIN + CALIBRATION))
+    model.fit(statistics)
+    found = p_values(model, statistics, people)
+    for level in LEVELS:
+        errors = int((found <= level + 1e-9).sum())
+        # So many errors or more would come by chance once in 10,000 times, were the lemma true.
+        assert binom.sf(errors - 1, N_PEOPLE, level) > 1e-4, (level, errors)
+
+
+@pytest.mark.parametrize("name", paper.NAMES)
+def test_smoothed_p_values_are_uniform(statistics, people, name):
+    model = sr.InductiveConformal(
+        measure=name, train_share=TRAIN / (TRAIN + CALIBRATION), smoothed=True
+    )
+    model.fit(statistics)
+    found = p_values(model, statistics, people, seeds=1_000)
+    assert kstest(found, "uniform").pvalue > 1e-3
+
+
+def test_the_test_notices_when_items_are_not_exchangeable(statistics, people):
+    # Calibrate on popular items and call a rare one new; codes are numbered by popularity.
+    by_popularity = []
+    for known, _ in people:
+        rest = np.setdiff1d(np.arange(60), known[:TRAIN])
+        by_popularity.append((np.r_[known[:TRAIN], rest[:CALIBRATION]], rest[-1]))
+    model = sr.InductiveConformal(measure="CM4", train_share=TRAIN / (TRAIN + CALIBRATION))
+    found = p_values(model.fit(statistics), statistics, by_popularity)
+    errors = int((found <= 0.2).sum())
+    assert binom.sf(errors - 1, N_PEOPLE, 0.2) < 1e-4
