@@ -57,12 +57,12 @@ def fetch_dataset(
     console.print(f"  in {plain(str(source.folder))}", soft_wrap=True)
     counts = (found.n_users, found.n_items, found.n_rows)
     rows = [("read", *(f"{n:,}" for n in counts))]
-    if source.expected:
-        rows.append(("catalogued for this source", *_numbers(source.expected)))
+    if dataset.expected:
+        rows.append(("the catalogue", *_numbers(dataset.expected)))
     if dataset.paper:
         rows.append(("the paper's Table 1", *_numbers(dataset.paper)))
     console.print(table(("", "Users", "Items", "Ratings"), rows, slice(1, None)))
-    expected = source.expected
+    expected = dataset.expected
     if expected and counts != (expected.users, expected.items, expected.rows):
         console.print("[yellow]The counts differ from the catalogue's: another edition?[/yellow]")
     if dataset.note:
