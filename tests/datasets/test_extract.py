@@ -6,8 +6,8 @@ import zipfile
 
 import pytest
 
-from surerec.datasets import _extract
-from surerec.datasets._extract import extract
+from surerec.datasets import _download
+from surerec.datasets._download import extract
 from surerec.errors import FetchError, InputError
 
 FILES = {"set/ratings.csv": b"a,b\n" * 1000, "set/movies.csv": b"c\n", "set/big/other.bin": b"z"}
@@ -58,7 +58,7 @@ def test_a_member_that_points_outside_is_not_even_offered(pack, folder, name):
     [{"bomb.csv": bytes(20_000_000)}, {f"{i}.csv": bytes(1_000_000) for i in range(9)}],
 )
 def test_a_bomb_is_stopped(pack, folder, monkeypatch, files):
-    monkeypatch.setattr(_extract, "_MAX_BYTES", 3_000_000)
+    monkeypatch.setattr(_download, "_MAX_UNPACKED", 3_000_000)
     with pytest.raises(InputError, match="unpacks to more than"):
         extract(pack(files), everything, folder)
     assert sum(each.stat().st_size for each in folder.iterdir()) < 5_000_000

