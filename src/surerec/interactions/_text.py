@@ -91,7 +91,7 @@ def table_from_text(
 
 
 def _open(path: Path) -> tuple[Path | bytes, str]:
-    """Give what polars can read (the path itself where it can) and the first part as text."""
+    """Return what polars can read (the path itself where it can) and the first part as text."""
     source: Path | bytes = path
     head = b""
     if check_file(path):  # files under /proc say that they are empty, and some never end
@@ -135,7 +135,7 @@ def _bytes(source: Path | bytes) -> bytes:
 def sniff(
     path: Path, head: str, wanted: Mapping[str, str | None], columns: Sequence[str] | None
 ) -> Dialect:
-    """Tell how a text file is written from its first part, and refuse it if that cannot be told."""
+    """Find how a text file is written from its first part, and refuse it if that cannot be told."""
     # As polars has lines: `splitlines` would also cut at \f, \x1c and their like.
     first = next(line for line in head.split("\n") if line.strip()).removesuffix("\r")
     if re.fullmatch(r"\s*\d+:\s*", first):

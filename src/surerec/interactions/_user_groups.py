@@ -51,7 +51,7 @@ class UserGroups:
         return None if code < 0 else self.names[code]
 
     def code(self, label: str | None) -> int | None:
-        """Give the place of a group among the names, if it is one of them."""
+        """Return the place of a group among the names, if it is one of them."""
         return self.names.index(label) if label in self.names else None
 
     def counts(self, users: NDArray[np.int64]) -> dict[str, int]:
@@ -103,7 +103,7 @@ class UserGroups:
         return cls(column, tuple(names), state.arrays["codes"])
 
     def moved(self, earlier: NDArray[np.integer]) -> UserGroups:
-        """Give the same for other data, of whose users `earlier` says who they were; −1 for new."""
+        """Return the same for other data, whose users were `earlier` before; −1 for new."""
         known = np.asarray(earlier) >= 0
         codes = np.full(len(known), -1, dtype=np.int32)
         codes[known] = self.codes[np.asarray(earlier)[known]]
