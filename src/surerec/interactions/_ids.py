@@ -29,7 +29,7 @@ _FEW = 16  # texts: as many are found sooner one by one than polars begins, on i
 
 
 def encode(values: pl.Series) -> tuple[pl.Series, NDArray[np.uint32]]:
-    """Number the distinct values in order of first appearance.
+    """Assign numbers to the distinct values in order of first appearance.
 
     Returns
     -------
