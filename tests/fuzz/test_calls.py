@@ -155,7 +155,7 @@ def right():
         "support": [[3, 3]], "levels": [4, 10], "n_calibration": [4, 30],
         "table": [[[0.9, 0.8, 0.7], [0.6, 0.5, 0.4]]], "relevant": [[True, False, True]],
         "happened": [[True, False, True]], "offsets": [[0, 2, 3], [0, 1], [0, 3, 2]],
-        "drift": [0.2], "taste": [0.3], "days": [30], "sequels": [0.1], "refit": [False, True],
+        "drift": [0.2], "days": [30], "sequels": [0.1], "refit": [False, True],
         "name": [None, "films"], "folder": ["new"],
     }  # fmt: skip
 

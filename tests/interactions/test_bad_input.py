@@ -73,19 +73,6 @@ def test_bad_rows_are_dropped_and_counted_on_request(write, content, n_bad):
     assert interactions.n_rows == 1
 
 
-def test_several_files_name_the_one_that_is_bad(write):
-    good, bad = write("a.csv", HEAD + "1,2,3,4\n"), write("b.csv", HEAD + "1,2,3,4\n1,2,3,x\n")
-    with pytest.raises(sr.InputError, match=r"b\.csv, line 3, 'x'"):
-        sr.read_interactions([good, bad])
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(sr.InputError, match=r"nowhere\.csv: no such file"):
-        sr.read_interactions(tmp_path / "nowhere.csv")
-    with pytest.raises(sr.InputError, match="folder without Netflix-Prize files"):
-        sr.read_interactions(tmp_path)
-
-
 @pytest.mark.parametrize("role", ["user", "item"])
 def test_an_empty_name_of_users_or_items_is_no_column(write, role):
     path = write("r.csv", HEAD.replace(role, "x") + "1,2,3,4\n")
@@ -94,49 +81,50 @@ def test_an_empty_name_of_users_or_items_is_no_column(write, role):
             sr.read_interactions(source, **{role: ""})
 
 
-def test_a_named_column_that_is_not_there(write):
-    with pytest.raises(sr.InputError, match="there is no column 'who'; found: 'user', 'item'"):
-        sr.read_interactions(write("r.csv", HEAD + "1,2,3,4\n"), user="who")
+def test_a_path_that_is_no_table_is_named(write, tmp_path):
+    good, bad = write("a.csv", HEAD + "1,2,3,4\n"), write("b.csv", HEAD + "1,2,3,4\n1,2,3,x\n")
+    for source, says in (
+        (tmp_path / "nowhere.csv", r"nowhere\.csv: no such file"),
+        (tmp_path, "folder without Netflix-Prize files"),
+        ([good, bad], r"b\.csv, line 3, 'x'"),
+        (write("r.parquet", b"PAR1 but then nothing"), "not a readable Parquet file"),
+        (write("r.csv.gz", b"\x1f\x8b but then nothing"), "damaged gzip"),
+        (write("r.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\xff\xd8"), r"r\.png"),
+        (7, "not from int"),
+    ):
+        with pytest.raises(sr.InputError, match=says):
+            sr.read_interactions(source)
 
 
-def test_too_many_or_too_few_names_for_a_headerless_file(write):
-    with pytest.raises(sr.InputError, match="2 column names were given, but line 1 has 4"):
-        sr.read_interactions(write("r.csv", "1,2,3,4\n"), columns=["user", "item"])
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"user": "who"}, "there is no column 'who'; found: 'user', 'item'"),
+        ({"columns": ["user", "item"]}, "2 column names were given, but line 1 has 4"),
+        ({"min_profile_length": 0}, "min_profile_length is 0"),
+        ({"min_profile_length": 2}, "no user took 2 items"),
+    ],
+)
+def test_settings_that_do_not_fit_the_file(write, settings, says):
+    with pytest.raises(sr.InputError, match=says):
+        sr.read_interactions(write("r.csv", HEAD + "1,2,3,4\n"), **settings)
 
 
-def test_damaged_packages_are_not_read_as_text(write):
-    with pytest.raises(sr.InputError, match="not a readable Parquet file"):
-        sr.read_interactions(write("r.parquet", b"PAR1 but then nothing"))
-    with pytest.raises(sr.InputError, match="damaged gzip"):
-        sr.read_interactions(write("r.csv.gz", b"\x1f\x8b but then nothing"))
-    with pytest.raises(sr.InputError):
-        sr.read_interactions(write("r.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\xff\xd8"))
-
-
-def test_frames_of_mixed_or_impossible_types():
-    good = {"user": [1, 2], "item": [1, 2], "time": [1, 2]}
-    with pytest.raises(sr.InputError, match="'user' mixes int and str"):
-        sr.read_interactions(pd.DataFrame(good | {"user": [1, "a"]}))
-    with pytest.raises(sr.InputError, match="ids must be integers or text, not fractions"):
-        sr.read_interactions(pl.DataFrame(good | {"item": [1.5, 2.0]}))
-    with pytest.raises(sr.InputError, match="ids must be integers or text, not Boolean"):
-        sr.read_interactions(pl.DataFrame(good | {"item": [True, False]}))
-    with pytest.raises(sr.InputError, match="times must be Unix times or dates"):
-        sr.read_interactions(pl.DataFrame(good | {"time": [True, False]}))
-    with pytest.raises(sr.InputError, match=r"1 row without a user \(first: row 2\)"):
-        sr.read_interactions(pd.DataFrame(good | {"user": [1, None]}))
-    with pytest.raises(sr.InputError, match="not from int"):
-        sr.read_interactions(7)
-
-
-def test_settings_out_of_range(write):
-    path = write("r.csv", HEAD + "1,2,3,4\n")
-    with pytest.raises(sr.InputError, match="min_profile_length is 0"):
-        sr.read_interactions(path, min_profile_length=0)
-    with pytest.raises(sr.InputError, match="no user took 2 items"):
-        sr.read_interactions(path, min_profile_length=2)
-    with pytest.raises(sr.InputError, match=r"unit \(s, ms, us or ns\), not '%Y'"):
-        sr.read_interactions(pl.read_csv(path), time_format="%Y")
+@pytest.mark.parametrize(
+    ("frame", "more", "says"),
+    [
+        (pd.DataFrame, {"user": [1, "a"]}, "'user' mixes int and str"),
+        (pl.DataFrame, {"item": [1.5, 2.0]}, "ids must be integers or text, not fractions"),
+        (pl.DataFrame, {"item": [True, False]}, "ids must be integers or text, not Boolean"),
+        (pl.DataFrame, {"time": [True, False]}, "times must be Unix times or dates"),
+        (pd.DataFrame, {"user": [1, None]}, r"1 row without a user \(first: row 2\)"),
+        (pl.DataFrame, {}, r"unit \(s, ms, us or ns\), not '%Y'"),
+    ],
+)
+def test_frames_of_mixed_or_impossible_types(frame, more, says):
+    data = frame({"user": [1, 2], "item": [1, 2], "time": [1, 2]} | more)
+    with pytest.raises(sr.InputError, match=says):
+        sr.read_interactions(data, time_format=None if more else "%Y")
 
 
 def test_an_impossible_number_of_threads(monkeypatch, write):

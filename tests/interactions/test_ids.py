@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surerec import InputError, Interactions
-from surerec.interactions import IdMap, encode, read_user_groups
+from surerec.interactions import GrowingIds, IdMap, encode, read_user_groups
 
 numbers = st.lists(st.integers(-(2**63), 2**63 - 1), unique=True)
 texts = st.lists(st.text(max_size=5), unique=True)
@@ -21,6 +21,7 @@ def test_codes_are_positions_and_unknown_ids_have_none(ids, wanted):
     expected = [as_text.get(str(value).strip() if dtype != pl.String else str(value), -1)
                 for value in wanted]  # fmt: skip
     assert id_map.codes(wanted).tolist() == expected
+    assert id_map.codes(wanted * 17).tolist() == expected * 17  # many are searched otherwise
 
 
 def test_an_unknown_id_is_refused_with_near_ones():
@@ -37,18 +38,6 @@ def test_ids_are_numbered_in_order_of_first_appearance(values):
     ids, codes = encode(pl.Series(values, dtype=dtype))
     assert ids.to_list() == list(dict.fromkeys(values))
     assert [ids[int(code)] for code in codes] == values
-
-
-@given(
-    st.lists(st.text(max_size=4), min_size=1, max_size=40, unique=True),
-    st.lists(st.text(max_size=4), min_size=1, max_size=40),
-)
-def test_few_texts_are_found_as_many_are(ids, others):
-    users = IdMap(pl.Series(ids))
-    wanted = ids + others
-    expected = [ids.index(text) if text in ids else -1 for text in wanted]
-    assert users.codes(wanted * 17).tolist() == expected * 17
-    assert [int(users.codes([text])[0]) for text in wanted] == expected
 
 
 SAME = [12346, 12346.0, np.float64(12346), np.float32(12346), np.int32(12346), np.uint64(12346)]
@@ -99,3 +88,32 @@ def test_numbers_that_name_groups_are_written_alike(values):
 def test_profiles_take_ids_of_pandas(ids):
     data = Interactions.from_profiles([0, 2, 3], [1, 0, 1], item_ids=ids, user_ids=ids)
     assert data.users.ids.to_list() == sorted(data.items.ids) == [1, 2]
+
+
+steps = st.lists(st.tuples(st.sampled_from(["add", "remove", "find"]), st.integers(0, 9)))
+
+
+@given(steps, st.booleans())
+def test_one_id_is_found_as_among_others(taken, as_text):
+    base = pl.Series([3, 1, 7]) if not as_text else pl.Series(["3", "1", "7"])
+    ids, known = GrowingIds(IdMap(base, noun="user")), {"3": 0, "1": 1, "7": 2}
+    gone = set()
+    for what, number in taken:
+        text = str(number)
+        if what == "add":
+            known.setdefault(text, len(known))
+            gone.discard(text)
+            assert ids.add(text) == known[text]
+        elif what == "remove" and text in known:
+            gone.add(text)
+            ids.remove(known[text])
+        expected = -1 if text in gone else known.get(text, -1)
+        for form in (text, number):  # twice, as what was found once is remembered
+            assert ids.find(form) == ids.codes([form])[0] == expected
+
+
+def test_true_is_not_one():
+    ids = GrowingIds(IdMap(pl.Series([1, 2]), noun="user"))
+    assert (ids.find(1), ids.find("1"), ids.find(True), ids.find("01")) == (0, 0, -1, -1)
+    with pytest.raises(InputError):
+        ids.add("ann")

@@ -77,9 +77,3 @@ def test_a_left_out_user_leaves_no_mark_on_the_order_of_ties():
 def test_given_counts_are_in_the_order_of_their_codes():
     counts = sr.PrecedenceStatistics.from_counts(np.zeros((3, 3), dtype=int), [1, 2, 3], n_users=3)
     assert counts.popularity.tolist() == [0, 1, 2]
-
-
-def test_a_profile_is_cut_out_by_code():
-    taken = profiles()
-    assert [taken.taken(user).tolist() for user in (0, 1)] == [[1, 2], [2]]
-    assert [taken.times_of(user).tolist() for user in (0, 1)] == [[5, 6], [4]]

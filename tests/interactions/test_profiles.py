@@ -1,11 +1,10 @@
 """Profiles built from coded rows, against sorting in plain Python."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surerec.interactions._profiles import build_profiles, popular_first
+from surerec.interactions import build_profiles
 
 SECOND = 1_000_000
 few, wide = st.integers(0, 3), st.integers(-(2**63), 2**63 - 1)
@@ -44,13 +43,3 @@ def test_profiles_are_those_of_sorting_in_plain_python(rows):
     }  # fmt: skip
     assert profiles == slow_profiles(rows)
     assert found.n_repeats == len(rows) - len(pairs)
-
-
-@pytest.mark.parametrize("threads", ["1", "3"])
-def test_the_most_taken_items_come_first_and_equal_ones_in_their_order(monkeypatch, threads):
-    monkeypatch.setenv("SUREREC_THREADS", threads)
-    items = np.random.default_rng(1).integers(0, 50, 60_000).astype(np.uint32) * 2
-    new, kept = popular_first(items, 101)
-    by_hand = sorted(set(items.tolist()), key=lambda i: (-np.count_nonzero(items == i), i))
-    assert kept.tolist() == by_hand
-    np.testing.assert_array_equal(kept[new], items)

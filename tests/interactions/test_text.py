@@ -65,11 +65,6 @@ def test_numbers_are_what_their_texts_are(write, text, encoding):
         assert outcome(path, **settings) == outcome(path, numbers=False, **settings)
 
 
-def test_times_out_of_range_are_complained_about_with_their_line(write):
-    path = write("r.csv", CSV.replace("300", "9" * 18))
-    assert "first: line 2, '999999999999999999'" in outcome(path)
-
-
 @pytest.mark.parametrize("threshold", [None, 3.0])
 def test_a_folder_of_films_is_read_like_its_files_one_by_one(tmp_path, threshold):
     rng = np.random.default_rng(2)

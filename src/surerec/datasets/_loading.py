@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import zipfile
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from surerec._arguments import check_path
 from surerec.datasets._catalogue import Layout, find_dataset
-from surerec.datasets._extract import extract, is_archive
+from surerec.datasets._download import extract
 from surerec.datasets._fetch import fetch
 from surerec.datasets._publisher import difference
 from surerec.datasets._titles import read_titles
@@ -38,8 +39,8 @@ def load_dataset(
     name : str
         A name of the catalogue, such as "ml-100k".
     path : path-like, optional
-        What you have of it already: the publisher's archive (zip, tar.gz), the unpacked folder,
-        or the file of ratings; titles are taken from the file beside it. Nothing is downloaded.
+        What you have of it already: the publisher's zip archive, the unpacked folder, or
+        the file of ratings; titles are taken from the file beside it. Nothing is downloaded.
         A copy with other ids or counts than published gets a name that says so.
     **reading
         Passed on to :func:`surerec.read_interactions`: ``threshold``, ``n_rows``, …
@@ -68,60 +69,57 @@ def load_dataset(
     ['Kolya (1996)']
     """
     dataset = find_dataset(name)
+    defaults: dict[str, Any] = {
+        "name": dataset.name,
+        "n_rows": dataset.n_rows,
+        "threshold": dataset.threshold,
+    }
     if path is None:
         fetched = fetch(name)
-        files = _match(fetched.layout.ratings, fetched.files)
-        titles = _match(fetched.layout.titles, fetched.files)
-        found = _read(dataset, fetched.layout, files, titles, {"origin": fetched.source} | reading)
-        if differs := _difference(dataset, found, reading):
+        defaults["origin"] = fetched.source
+        layout, there = fetched.layout, fetched.files
+        ratings, titles = _match(layout.ratings, there), _match(layout.titles, there)
+        found = _read(layout, ratings, titles, defaults, reading)
+    else:
+        given = check_path("path", path).expanduser()
+        defaults["origin"] = f"file {given.name}"
+        if given.is_file() and not zipfile.is_zipfile(given):
+            layout = _layout_of(dataset, given)
+            beside = [given.parent / each for each in layout.titles]
+            titles = [each for each in beside if each.is_file()]
+            found = _read(layout, [given], titles, defaults, reading)
+        else:
+            with _folder(dataset, given) as folder:
+                found = _read(*_search(dataset, folder, given), defaults, reading)
+    all_rows = reading.get("n_rows", dataset.n_rows) == dataset.n_rows
+    if all_rows and (differs := difference(dataset, found)):
+        if path is None:
             raise InputError(
                 f"{dataset.name} from {fetched.source} is not the published edition: {differs}. "
                 f"Fetch it again with `surerec datasets fetch {dataset.name} --force`, or pass "
                 "your own copy as path=."
             )
-        return found
-    given = check_path("path", path).expanduser()
-    defaults = {"origin": f"file {given.name}"} | reading
-    if given.is_file() and not is_archive(given):
-        layout = _layout_of(dataset, given)
-        titles = [given.parent / each for each in layout.titles]
-        found = _read(dataset, layout, [given], [t for t in titles if t.is_file()], defaults)
-    else:
-        with _folder(dataset, given) as folder:
-            layout, files, titles = _search(dataset, folder, given)
-            found = _read(dataset, layout, files, titles, defaults)
-    if _difference(dataset, found, reading):
         found.name = f"{dataset.name} (not as published)"
     return found
 
 
-def _difference(dataset: Dataset, found: Interactions, reading: dict[str, Any]) -> str | None:
-    """Compare with the catalogue, unless the caller wants only some of the rows."""
-    if reading.get("n_rows", dataset.n_rows) != dataset.n_rows:
-        return None
-    return difference(dataset, found)
-
-
 def _read(
-    dataset: Dataset,
     layout: Layout,
-    files: Sequence[Path],
+    ratings: Sequence[Path],
     titles: Sequence[Path],
+    defaults: dict[str, Any],
     reading: dict[str, Any],
 ) -> Interactions:
-    defaults: dict[str, Any] = {
-        "name": dataset.name,
-        "columns": layout.columns,
-        "n_rows": dataset.n_rows,
-        "threshold": dataset.threshold,
-    }
+    """Read the ratings, and the first file of titles unless the caller has titles."""
     if titles and not {"title", "titles"} & set(reading):
         defaults["titles"] = read_titles(titles[0])
-    return read_interactions(files if len(files) > 1 else files[0], **defaults | reading)
+    return read_interactions(ratings, **defaults | {"columns": layout.columns} | reading)
 
 
 def _layout_of(dataset: Dataset, file: Path) -> Layout:
-    """Tell by its name which of the known files this is; a renamed one must explain itself."""
+    """Return the layout that has a file of this name; a renamed one must explain itself."""
+    if ".tar" in file.suffixes or file.suffix == ".tgz":
+        raise InputError(f"{file}: unpack it first, and give the folder as path=.")
     plain = file.with_suffix("") if file.suffix == ".gz" else file
     for layout in dataset.layouts:
         if _match(layout.ratings, [plain]):
@@ -131,13 +129,13 @@ def _layout_of(dataset: Dataset, file: Path) -> Layout:
 
 @contextmanager
 def _folder(dataset: Dataset, given: Path) -> Iterator[Path]:
-    """Give a folder as it is, and an archive as a folder for the time being."""
+    """Yield a folder as it is, and an archive as a folder for the time being."""
     if not given.exists():
         raise InputError(f"{given}: no such file or folder; give {dataset.title} as path=.")
     if given.is_dir():
         yield given
         return
-    patterns = [each for layout in dataset.layouts for each in layout.ratings + layout.titles]
+    patterns = [each for one in dataset.layouts for each in (*one.ratings, *one.titles)]
 
     def wanted(names: Collection[str]) -> list[str]:
         # Of two members with the same bare name the one nearer to the top is meant.
@@ -170,9 +168,10 @@ def _search(dataset: Dataset, folder: Path, given: Path) -> tuple[Layout, list[P
 
 
 def _match(patterns: Sequence[str], files: Sequence[Path]) -> list[Path]:
-    """Give the files that match, in the order of the patterns, then of the files."""
-    found = [
-        [file for file in files if fnmatch.fnmatch(file.name.lower(), pattern.lower())]
+    """Return the files that match, in the order of the patterns, then of the files."""
+    return [
+        file
         for pattern in patterns
+        for file in files
+        if fnmatch.fnmatch(file.name.lower(), pattern.lower())
     ]
-    return [file for each in found for file in each]

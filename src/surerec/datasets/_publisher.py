@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from surerec.datasets._catalogue import Dataset
-    from surerec.interactions import IdMap, Interactions
+    from surerec.interactions import Interactions
 
 # Of the ids 1 to 3,952 of MovieLens 1M these have no film: https://grouplens.org/datasets/movielens
 _LAST: Final = 3_952
@@ -116,25 +117,16 @@ def difference(dataset: Dataset, found: Interactions) -> str | None:
         return None
     read = found.rows_read
     holds = Counts(found.n_users, found.n_items, read.rows)
-    least = tolerance if not (read.bad or read.below_threshold or read.short_profiles) else None
-    if (
-        abs(holds.rows - expected.rows) > tolerance
-        or not _agrees(holds.users, expected.users, tolerance, least)
-        or not _agrees(holds.items, expected.items, tolerance, least)
+    # Where rows were left out, users and items may be fewer.
+    is_whole = not (read.bad or read.below_threshold or read.short_profiles)
+    fewest = -tolerance if is_whole else -math.inf
+    if abs(holds.rows - expected.rows) > tolerance or not all(
+        fewest <= more <= tolerance
+        for more in (holds.users - expected.users, holds.items - expected.items)
     ):
         return f"{holds} instead of {expected}"
-    if dataset.last_ids and least is not None:
+    if dataset.last_ids and is_whole:
         for ids, last in zip((found.users, found.items), dataset.last_ids, strict=True):
-            if not _numbered(ids, last):
+            if not ids.ids.dtype.is_integer() or (ids.ids.min(), ids.ids.max()) != (1, last):
                 return f"{ids.noun} ids such as {ids[0]!r} instead of 1 to {last:,}"
     return None
-
-
-def _agrees(count: int, expected: int, above: int, below: int | None) -> bool:
-    """Compare a count; without `below`, rows were left out, and any smaller count agrees."""
-    return count <= expected + above and (below is None or count >= expected - below)
-
-
-def _numbered(ids: IdMap, last: int) -> bool:
-    values = ids.ids
-    return values.dtype.is_integer() and (values.min(), values.max()) == (1, last)

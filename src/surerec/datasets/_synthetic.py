@@ -1,20 +1,19 @@
-"""Made-up interactions of any size, with the effects that recommenders live on."""
+"""Synthetic interactions of any size, with the effects that recommenders live on."""
 
 from __future__ import annotations
 
 import inspect
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
 
+from surerec._arguments import check_number, check_seed, check_whole
 from surerec._columns import Columns
 from surerec._threads import equal_blocks, run_blocks
 from surerec._words import DAY, shown
 from surerec.datasets import _kernels as kernels
-from surerec.datasets._profiles import fill_profiles
 from surerec.errors import InputError
 from surerec.interactions import Interactions
 
@@ -27,7 +26,7 @@ _EXAMPLE: Final = "synthetic:n_users=3000,n_items=1500,n_rows=120000,drift=0.5"
 
 
 def is_described(text: str) -> bool:
-    """Tell whether a text asks for made-up interactions.
+    """Check whether a text asks for synthetic interactions.
 
     Examples
     --------
@@ -38,7 +37,7 @@ def is_described(text: str) -> bool:
 
 
 def synthetic_of(text: str) -> Interactions:
-    """Make up interactions by a text such as "synthetic:n_users=300,drift=0.5,seed=4".
+    """Generate interactions by a text such as "synthetic:n_users=300,drift=0.5,seed=4".
 
     Parameters
     ----------
@@ -77,63 +76,11 @@ def _number(value: str, text: str, name: str) -> float:
 
 _DAY: Final = DAY // 1_000_000  # seconds
 _LARGEST_CODE: Final = 2**31 - 2
-_LARGEST_SEED: Final = 2**64 - 1
 _MOST_DAYS: Final = 1_000_000  # dates stay before the year 10000
-_MOST: Final = {
-    "popularity": 10.0,
-    "length_spread": 10.0,
-    "sequels": 0.5,
-    "taste": 1.0,
-    "drift": 1.0,
-    "ties": 1.0,
-}
+_N_GENRES: Final = 20
 
 # Independent random streams, one for each thing that is drawn.
 _LENGTHS, _LABELS, _SEQUELS, _GENRES, _PROFILES = range(5)
-
-
-@dataclass(frozen=True)
-class _Settings:
-    """The arguments of `synthetic`, checked."""
-
-    n_users: int
-    n_items: int
-    n_rows: int
-    popularity: float = 1.0
-    length_spread: float = 1.0
-    sequels: float = 0.3
-    taste: float = 0.5
-    n_genres: int = 20
-    drift: float = 0.0
-    ties: float = 0.0
-    longest: int | None = None
-    days: int = 730
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        _check_whole("n_users", self.n_users, 1, _LARGEST_CODE)
-        _check_whole("n_items", self.n_items, 1, _LARGEST_CODE)
-        users, items = int(self.n_users), int(self.n_items)
-        why = f": each of {users} users takes at least one of {items} items, and none twice"
-        _check_whole("n_rows", self.n_rows, users, users * items, why)
-        if self.longest is not None:
-            low, high = -(-self.n_rows // users), min(items, self.n_rows - users + 1)
-            why = f" for {self.n_rows} rows of {users} users and {items} items"
-            _check_whole("longest", self.longest, low, high, why)
-        _check_whole("n_genres", self.n_genres, 1, _LARGEST_CODE)
-        _check_whole("days", self.days, 1, _MOST_DAYS)
-        _check_whole("seed", self.seed, 0, _LARGEST_SEED)
-        for name, most in _MOST.items():
-            _check_real(name, getattr(self, name), most)
-
-
-class _Profiles(NamedTuple):
-    """What the generator made, in labels 0 … n_items - 1."""
-
-    offsets: NDArray[np.int64]
-    items: NDArray[np.uint32]
-    times: NDArray[np.int64]
-    catalogue: kernels.Catalogue
 
 
 def synthetic(
@@ -144,17 +91,16 @@ def synthetic(
     popularity: float = 1.0,
     length_spread: float = 1.0,
     sequels: float = 0.3,
-    taste: float = 0.5,
-    n_genres: int = 20,
     drift: float = 0.0,
     ties: float = 0.0,
     longest: int | None = None,
     days: int = 730,
     seed: int = 0,
 ) -> Interactions:
-    """Make up interactions that have the effects of real ones.
+    """Generate interactions that have the effects of real ones.
 
-    Items have Zipf popularity, users profiles of log-normal length and a few favourite genres.
+    Items have Zipf popularity, users profiles of log-normal length and a few favourite genres,
+    from which half of their items come.
     Some items are sequels: who takes an original tends to take its sequel later, and seldom the
     other way round. But for sequels and `drift`, the order of a profile is random: with neither,
     a user's past and future are exchangeable. No user takes an item twice. Everything follows from
@@ -172,10 +118,6 @@ def synthetic(
         1 and `n_items`. 0 makes all profiles alike, to within 1; at most 10.
     sequels : float, default=0.3
         Share of the items that are sequels of others, at most 0.5.
-    taste : float, default=0.5
-        Share of the draws that come from a user's favourite genres.
-    n_genres : int, default=20
-        Number of genres; an original and its sequel have the same one.
     drift : float, default=0.0
         Share of the draws that follow the fashion of the current quarter: other items are popular,
         and users have other favourite genres. 0 makes the past like the future.
@@ -206,67 +148,53 @@ def synthetic(
     >>> ratings.n_users, ratings.n_rows
     (100, 1000)
     """
-    settings = _Settings(
-        n_users=n_users,
-        n_items=n_items,
-        n_rows=n_rows,
-        popularity=popularity,
-        length_spread=length_spread,
-        sequels=sequels,
-        taste=taste,
-        n_genres=n_genres,
-        drift=drift,
-        ties=ties,
-        longest=longest,
-        days=days,
-        seed=seed,
-    )
-    made = _profiles(settings)
-    return Interactions.from_profiles(
-        made.offsets,
-        made.items,
-        made.times,
-        user_ids=np.arange(1, n_users + 1),
-        item_ids=np.arange(1, n_items + 1),
-        titles=_titles(made.catalogue),
-        name="synthetic",
-        origin=f"generated with seed {seed}",
-    )
-
-
-def _profiles(settings: _Settings) -> _Profiles:
-    lengths = _lengths(settings)
-    why = ", so that the longest profile finds a second for each event"
-    _check_whole("days", settings.days, -(-int(lengths.max()) // _DAY), _MOST_DAYS, why)
+    n_users = check_whole("n_users", n_users, highest=_LARGEST_CODE)
+    n_items = check_whole("n_items", n_items, highest=_LARGEST_CODE)
+    n_rows = check_whole("n_rows", n_rows, n_users, n_users * n_items)
+    if longest is not None:
+        highest = min(n_items, n_rows - n_users + 1)
+        longest = check_whole("longest", longest, -(-n_rows // n_users), highest)
+    for name, value, most in (
+        ("popularity", popularity, 10.0),
+        ("length_spread", length_spread, 10.0),
+        ("sequels", sequels, 0.5),
+        ("drift", drift, 1.0),
+        ("ties", ties, 1.0),
+    ):
+        check_number(name, value, 0, most, f"from 0 to {most:g}", ends=(True, True))
+    check_seed(seed)
+    lengths = _lengths(n_users, n_items, n_rows, length_spread, longest, seed)
+    # The longest profile needs a second for each event.
+    days = check_whole("days", days, -(-int(lengths.max()) // _DAY), _MOST_DAYS)
     offsets = np.concatenate(([0], np.cumsum(lengths)))
-    items = np.empty(settings.n_rows, np.uint32)
-    times = np.empty(settings.n_rows, np.int64)
-    catalogue = _catalogue(settings)
-    habits = kernels.Habits(
-        float(settings.taste),
-        float(settings.drift),
-        float(settings.ties),
-        int(settings.days) * _DAY,
-    )
-    seed = np.uint64(settings.seed)
+    items = np.empty(n_rows, np.uint32)
+    times = np.empty(n_rows, np.int64)
+    catalogue = _catalogue(n_items, popularity, sequels, seed)
+    habits = float(drift), float(ties), days * _DAY
 
     def draw(block: tuple[int, int]) -> None:
-        work = _workspace(settings.n_items)
-        fill_profiles(*block, seed, _PROFILES, catalogue, habits, work, offsets, items, times)
+        work = kernels.Workspace(
+            state=np.zeros(16, np.uint64),
+            taken=np.zeros(n_items, np.int32),
+            pending=np.zeros(n_items // 2 + 1, np.int64),
+            favourites=np.zeros((2, kernels.FAVOURITES), np.int64),
+            weights=np.empty(n_items),
+            keys=np.empty(n_items),
+        )
+        kernels.fill_profiles(
+            *block, np.uint64(seed), _PROFILES, catalogue, habits, work, offsets, items, times
+        )
 
-    for _ in run_blocks(draw, equal_blocks(lengths)):
-        pass
-    return _Profiles(offsets, items, times, catalogue)
-
-
-def _workspace(n_items: int) -> kernels.Workspace:
-    return kernels.Workspace(
-        state=np.zeros(16, np.uint64),
-        taken=np.zeros(n_items, np.int32),
-        pending=np.zeros(n_items // 2 + 1, np.int64),
-        favourites=np.zeros((2, kernels.FAVOURITES), np.int64),
-        weights=np.empty(n_items),
-        keys=np.empty(n_items),
+    list(run_blocks(draw, equal_blocks(lengths)))
+    return Interactions.from_profiles(
+        offsets,
+        items,
+        times,
+        user_ids=np.arange(1, n_users + 1),
+        item_ids=np.arange(1, n_items + 1),
+        titles=_titles(catalogue),
+        name="synthetic",
+        origin=f"generated with seed {seed}",
     )
 
 
@@ -276,14 +204,15 @@ def _uniforms(size: int, seed: int, stream: int) -> NDArray[np.float64]:
     return out
 
 
-def _lengths(settings: _Settings) -> NDArray[np.int64]:
-    """Give log-normal lengths between 1 and `n_items` that sum to `n_rows`."""
+def _lengths(
+    n_users: int, n_items: int, n_rows: int, spread: float, longest: int | None, seed: int
+) -> NDArray[np.int64]:
+    """Return log-normal lengths between 1 and `n_items` that sum to `n_rows`."""
     from scipy.special import ndtri  # noqa: PLC0415  # a third of the time of importing surerec
 
-    n_users, n_rows, longest = settings.n_users, settings.n_rows, settings.longest
-    log_weights = settings.length_spread * ndtri(_uniforms(n_users, settings.seed, _LENGTHS))
+    log_weights = spread * ndtri(_uniforms(n_users, seed, _LENGTHS))
     if longest is None:
-        return _share_out(n_rows, log_weights, settings.n_items)
+        return _share_out(n_rows, log_weights, n_items)
     lengths = np.full(n_users, longest, np.int64)
     # The first user has it, so that its thread starts early.
     lengths[1:] = _share_out(n_rows - longest, log_weights[1:], longest)
@@ -317,19 +246,18 @@ def _share_out(total: int, log_weights: NDArray[np.float64], most: int) -> NDArr
     return whole
 
 
-def _catalogue(settings: _Settings) -> kernels.Catalogue:
-    """Make the items: their popularity, sequels, genres and labels."""
-    n_items, seed = settings.n_items, settings.seed
+def _catalogue(n_items: int, popularity: float, sequels: float, seed: int) -> kernels.Catalogue:
+    """Build the items: their popularity, sequels, genres and labels."""
     ranks = np.arange(n_items)
-    weight = np.exp(-settings.popularity * np.log1p(ranks))
+    weight = np.exp(-popularity * np.log1p(ranks))
 
     pairs = np.argsort(_uniforms(n_items // 2, seed, _SEQUELS), kind="stable")
-    pairs = pairs[: round(settings.sequels * n_items)]
+    pairs = pairs[: round(sequels * n_items)]
     kind = np.full(n_items, kernels.SINGLE, np.int8)
     kind[2 * pairs] = kernels.ORIGINAL
     kind[2 * pairs + 1] = kernels.SEQUEL
 
-    genre = (_uniforms(n_items // 2 + 1, seed, _GENRES) * settings.n_genres).astype(np.int64)
+    genre = (_uniforms(n_items // 2 + 1, seed, _GENRES) * _N_GENRES).astype(np.int64)
     used, genre = np.unique(genre[ranks // 2], return_inverse=True)
     sizes = np.concatenate(([n_items], np.bincount(genre)))
     start = np.concatenate(([0], np.cumsum(sizes)))
@@ -359,17 +287,3 @@ def _titles(catalogue: kernels.Catalogue) -> pl.DataFrame:
     part = pl.when("sequel").then(pl.lit(", part 2")).otherwise(pl.lit(""))
     title = pl.format("Story {}{}", "story", part).alias(Columns.Title)
     return frame.sort(Columns.Item).select(Columns.Item, title)
-
-
-def _check_whole(name: str, value: object, low: int, high: int, why: str = "") -> None:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool):
-        raise InputError(f"{name} is {shown(value)}; it must be a whole number.")
-    if not low <= value <= high:
-        raise InputError(f"{name} is {shown(int(value))}; it must be from {low} to {high}{why}.")
-
-
-def _check_real(name: str, value: object, high: float) -> None:
-    if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
-        raise InputError(f"{name} is {shown(value)}; it must be a number.")
-    if not 0 <= value <= high:  # nor is NaN
-        raise InputError(f"{name} is {shown(value)}; it must be from 0 to {high:g}.")

@@ -59,7 +59,7 @@ def read_titles(path: Path) -> pl.DataFrame:
 
 
 def _products(path: Path) -> pl.DataFrame:
-    """Say what a product is, the most exact that is known, how large, and of which department."""
+    """Return what a product is, as exactly as is known, how large, and its department."""
     size = pl.format(" ({})", pl.col("package_size").str.strip_chars()).fill_null("")
     what = pl.coalesce("product_type", "product_category", "department")
     return pl.read_parquet(path, glob=False).select(
@@ -79,7 +79,7 @@ def _text(path: Path) -> str:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Give lines that hold something; titles may hold separators that `splitlines` would cut at."""
+    """Return lines that hold something; titles may hold what `splitlines` cuts at."""
     return (line for line in text.replace("\r\n", "\n").split("\n") if line)
 
 

@@ -101,7 +101,7 @@ def whole_floats(ids: pl.Series) -> pl.Series:
 
 
 def _whole(cells: pl.Series, where: str) -> pl.Series:
-    """Give floats, which pandas makes of integers when some are missing, as integers again."""
+    """Return floats, which pandas makes of integers when some are missing, as integers again."""
     if not (cells == cells.round()).all():
         raise InputError(f"{where}: ids must be integers or text, not fractions.")
     if (cells.abs() > _EXACT).any():
@@ -113,14 +113,14 @@ def _whole(cells: pl.Series, where: str) -> pl.Series:
 
 
 def _written_plainly(cells: pl.Series) -> bool:
-    """Tell whether integers are written as Python would: no leading zeros, no plus sign."""
+    """Return whether integers are written as Python would: no leading zeros, no plus sign."""
     padded = cells.str.starts_with("0") & (cells.str.len_bytes() > 1)
     signed = cells.str.starts_with("+") | cells.str.starts_with("-0")
     return not (padded | signed).any()
 
 
 def is_unit(time_format: str | None) -> bool:
-    """Tell whether the format of times is a unit of numbers rather than a pattern of dates."""
+    """Return whether the format of times is a unit of numbers rather than a pattern of dates."""
     return time_format in _MICROSECONDS
 
 
@@ -171,7 +171,7 @@ def read_times(cells: pl.Series, time_format: str | None, where: str) -> pl.Seri
 
 
 def _all_between(numbers: pl.Series, lowest: float, highest: float) -> bool:
-    """Tell whether no number is outside, which is sooner seen than it is made null."""
+    """Return whether no number is outside, which is sooner seen than it is made null."""
     least, most = numbers.min(), numbers.max()
     if not isinstance(least, (int, float)) or not isinstance(most, (int, float)):
         return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import quote, unquote
 
 import polars as pl
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
 
+_Writer: TypeAlias = "tuple[Callable[..., Any], Callable[[str, pl.DataFrame], None], str]"
 _LONGEST: Final = 63  # bytes of a name in PostgreSQL
 _EXAMPLE: Final = "SELECT user_id, item_id, bought_at FROM orders"
 _POSTGRESQL: Final = frozenset(("postgresql", "postgres"))
@@ -23,7 +24,7 @@ _PRAGMAS: Final = frozenset(("data_version", "table_info", "table_xinfo"))  # as
 
 
 def is_address(source: object) -> bool:
-    """Tell whether a text is the address of a database, such as ``sqlite:///shop.db``.
+    """Check whether a text is the address of a database, such as ``sqlite:///shop.db``.
 
     Examples
     --------
@@ -210,14 +211,10 @@ def _duckdb(address: str) -> Any:
     )
 
 
-def file_of(address: str) -> str:
-    """Give the path of an address: relative after three slashes, absolute after four."""
-    return unquote(address.partition("://")[2].removeprefix("/"))
-
-
-def _file(address: str) -> str:
-    path = file_of(address)
-    if not path or not Path(path).is_file():
+def _file(address: str, *, must_exist: bool = True) -> str:
+    """Return the path of an address: relative after three slashes, absolute after four."""
+    path = unquote(address.partition("://")[2].removeprefix("/"))
+    if must_exist and not Path(path).is_file():
         raise InputError(
             f"{without_password(address)}: there is no such file; an absolute path has four "
             "slashes."
@@ -241,7 +238,7 @@ def write_table(
     overwrite: bool = False,
     about: Mapping[str, str] | None = None,
 ) -> int:
-    """Write frames of one schema into a new table, and give their rows.
+    """Write frames of one schema into a new table, and return the number of rows.
 
     Parameters
     ----------
@@ -260,60 +257,32 @@ def write_table(
     shown = without_password(address)
     if not table or "\0" in table or len(table.encode()) > _LONGEST:
         raise InputError(f"{shown}: name the table to write, with --table picks.")
-    scheme = address.partition("://")[0]
+    scheme, name, n_rows = address.partition("://")[0], _quoted(table), 0
     try:
-        with _WRITE[scheme](address) as database:
-            return database.write(frames, table, shown, overwrite=overwrite, about=about)
+        with _WRITE[scheme](address) as (run, insert, exists):
+            is_there = run(exists, (table,)).fetchone() is not None
+            if is_there and not overwrite:
+                said = f"{shown}: there is a table {table} already; add --overwrite."
+                raise InputError(said)  # noqa: TRY301  # closes the transaction
+            if is_there:
+                run(f"DROP TABLE {name}")
+            for number, frame in enumerate(frames):
+                if number == 0:
+                    columns = (f"{_quoted(c)} {_type(t)}" for c, t in frame.schema.items())
+                    run(f"CREATE TABLE {name} ({', '.join(columns)})")
+                    if about and scheme != "sqlite":
+                        words = json.dumps(dict(about), ensure_ascii=False).replace("'", "''")
+                        run(f"COMMENT ON TABLE {name} IS '{words}'")
+                insert(name, frame.with_columns(pl.selectors.float().fill_nan(None)))
+                n_rows += len(frame)
     except ModuleNotFoundError as error:
         raise InputError(f"{shown}: writing to it needs {error.name}; install that.") from error
-    except InputError:
-        raise
     except Exception as error:  # each library has its own
         if type(error).__module__.partition(".")[0] not in _LIBRARIES:
             raise  # ours, of what is written
         said = in_a_few_words(error, address)
         raise InputError(f"{shown}: nothing was written ({said}).") from None
-
-
-class _Database:
-    """A database within a transaction."""
-
-    def __init__(
-        self,
-        run: Callable[..., Any],
-        insert: Callable[..., None],
-        exists: str,
-        *,
-        comments: bool = True,
-    ) -> None:
-        self._run, self._insert, self._exists, self._comments = run, insert, exists, comments
-
-    def write(
-        self,
-        frames: Iterable[pl.DataFrame],
-        table: str,
-        shown: str,
-        *,
-        overwrite: bool,
-        about: Mapping[str, str] | None,
-    ) -> int:
-        name = _quoted(table)
-        if self._run(self._exists, (table,)).fetchone() is not None:
-            if not overwrite:
-                raise InputError(f"{shown}: there is a table {table} already; add --overwrite.")
-            self._run(f"DROP TABLE {name}")
-        n_rows = 0
-        for number, frame in enumerate(frames):
-            if number == 0:
-                columns = (f"{_quoted(c)} {_type(t)}" for c, t in frame.schema.items())
-                self._run(f"CREATE TABLE {name} ({', '.join(columns)})")
-                if about and self._comments:
-                    words = json.dumps(dict(about), ensure_ascii=False).replace("'", "''")
-                    self._run(f"COMMENT ON TABLE {name} IS '{words}'")
-            floats = pl.selectors.float()
-            self._insert(name, frame.with_columns(floats.fill_nan(None)))
-            n_rows += len(frame)
-        return n_rows
+    return n_rows
 
 
 def _quoted(name: str) -> str:
@@ -331,7 +300,7 @@ def _type(kind: pl.DataType) -> str:
 
 
 @contextmanager
-def _write_postgresql(address: str) -> Iterator[_Database]:
+def _write_postgresql(address: str) -> Iterator[_Writer]:
     import psycopg  # noqa: PLC0415  # an extra
 
     with psycopg.connect(address, connect_timeout=20) as connection:  # a transaction
@@ -343,14 +312,14 @@ def _write_postgresql(address: str) -> Iterator[_Database]:
                     copy.write_row(row)
 
         found = "SELECT 1 FROM pg_tables WHERE tablename = %s AND schemaname = current_schema()"
-        yield _Database(connection.execute, insert, found)
+        yield connection.execute, insert, found
 
 
 @contextmanager
-def _write_sqlite(address: str) -> Iterator[_Database]:
+def _write_sqlite(address: str) -> Iterator[_Writer]:
     import sqlite3  # noqa: PLC0415  # needed here alone
 
-    connection = sqlite3.connect(file_of(address), isolation_level=None)
+    connection = sqlite3.connect(_file(address, must_exist=False), isolation_level=None)
     with closing(connection):
         connection.execute("BEGIN IMMEDIATE")
 
@@ -359,15 +328,15 @@ def _write_sqlite(address: str) -> Iterator[_Database]:
             connection.executemany(f"INSERT INTO {name} VALUES ({marks})", frame.iter_rows())  # noqa: S608
 
         found = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
-        yield _Database(connection.execute, insert, found, comments=False)
+        yield connection.execute, insert, found
         connection.execute("COMMIT")  # not reached by an error, and closing forgets the rest
 
 
 @contextmanager
-def _write_duckdb(address: str) -> Iterator[_Database]:
+def _write_duckdb(address: str) -> Iterator[_Writer]:
     import duckdb  # noqa: PLC0415  # not a dependency
 
-    with duckdb.connect(file_of(address)) as connection:
+    with duckdb.connect(_file(address, must_exist=False)) as connection:
         connection.execute("BEGIN")
 
         def insert(name: str, frame: pl.DataFrame) -> None:
@@ -375,7 +344,7 @@ def _write_duckdb(address: str) -> Iterator[_Database]:
             connection.execute(f"INSERT INTO {name} SELECT * FROM surerec_frame")  # noqa: S608
 
         found = "SELECT 1 FROM information_schema.tables WHERE table_name = ?"
-        yield _Database(connection.execute, insert, found)
+        yield connection.execute, insert, found
         connection.execute("COMMIT")
 
 

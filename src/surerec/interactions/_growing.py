@@ -68,7 +68,7 @@ class GrowingIds(IdMap):
         return self._base[code] if place < 0 else self._more[place]
 
     def codes(self, values: Iterable[Any]) -> NDArray[np.int64]:
-        """Give the code of each id, −1 where it is unknown or removed."""
+        """Return the code of each id, −1 where it is unknown or removed."""
         given = check_list(f"{self.noun}s", values, "ids")
         found = self._base.codes(given)
         for place in np.flatnonzero(found < 0) if self._more else ():
@@ -78,12 +78,12 @@ class GrowingIds(IdMap):
         return found
 
     def code(self, value: Any) -> int:
-        """Give the code of an id; see :meth:`IdMap.code`."""
+        """Return the code of an id; see :meth:`IdMap.code`."""
         found = self.find(value)
         return int(self.require([value])[0]) if found < 0 else found
 
     def find(self, value: Any) -> int:
-        """Give the code of one id, −1 if it is unknown or removed: soon, as events ask for it."""
+        """Return the code of one id, −1 if it is unknown or removed: soon, as events ask for it."""
         code = self._code_in_base(value)
         if code < 0 and self._more:
             code = self._codes.get(self._base.as_stored(value), -1)
@@ -100,7 +100,7 @@ class GrowingIds(IdMap):
         return code
 
     def check(self, value: Any) -> Any:
-        """Give an id as it would be stored.
+        """Return an id as it would be stored.
 
         Raises
         ------
@@ -117,7 +117,7 @@ class GrowingIds(IdMap):
         return stored
 
     def add(self, value: Any) -> int:
-        """Give the code of an id, a new one behind all others if it has none; see :meth:`check`."""
+        """Return an id's code, a new one behind the others if it has none; see :meth:`check`."""
         code = self._code_in_base(value)
         if code < 0:
             stored = self.check(value)
@@ -138,7 +138,7 @@ class GrowingIds(IdMap):
         return first.filter(pl.Series(there)).head(n)
 
     def is_there(self, code: int) -> bool:
-        """Tell whether an id, by code, is not removed."""
+        """Return whether an id, by code, is not removed."""
         return code not in self._removed
 
 
@@ -199,11 +199,11 @@ class GrowingInteractions(Interactions):
         return self._n_rows
 
     def taken(self, user: int) -> NDArray[np.uint32]:
-        """Give the codes of the items that a user, by code, took, in time order."""
+        """Return the codes of the items that a user, by code, took, in time order."""
         return self._profile(check_code("user", user, self.n_users))[0]
 
     def times_of(self, user: int) -> NDArray[np.int64]:
-        """Give when a user, by code, took each item."""
+        """Return when a user, by code, took each item."""
         return self._profile(check_code("user", user, self.n_users))[1]
 
     def _profile(self, user: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
@@ -252,7 +252,7 @@ class GrowingInteractions(Interactions):
         self._flat = None
 
     def _flattened(self) -> Interactions:
-        """Give all profiles under the same codes; costly, so made once after each change."""
+        """Return all profiles under the same codes; costly, so made once after each change."""
         if self._flat is None:
             profiles = [self._profile(user) for user in range(self.n_users)]
             lengths = [len(items) for items, _ in profiles]
@@ -297,11 +297,11 @@ class GrowingInteractions(Interactions):
         return self._genres
 
     def keeping(self, rows: NDArray[np.bool_]) -> Interactions:
-        """Give some of the rows, under the same codes."""
+        """Return some of the rows, under the same codes."""
         return self._flattened().keeping(rows)
 
     def settled(self) -> Interactions:
-        """Give plain interactions of what is known now: popular items first, nobody forgotten.
+        """Return plain interactions of what is known now: popular items first, nobody forgotten.
 
         Items that nobody took any more are not in it.
         """
@@ -324,7 +324,7 @@ class GrowingInteractions(Interactions):
 
 
 def _lengthened(texts: pl.Series | None, n_items: int) -> pl.Series | None:
-    """Give texts for so many items: nothing is known of those that came since."""
+    """Return texts for so many items: nothing is known of those that came since."""
     if texts is None or len(texts) == n_items:
         return texts
     lacking = pl.Series([None] * (n_items - len(texts)), dtype=pl.String)

@@ -12,7 +12,7 @@ from surerec._arguments import check_list
 from surerec._words import shown
 from surerec.errors import InputError
 from surerec.interactions._cells import read_times
-from surerec.interactions._tables import table_from_frame
+from surerec.interactions._tables import is_frame, table_from_frame
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,8 +104,7 @@ def _in_words(time: int) -> str:
 
 def _items(history: Any) -> tuple[list[Any], Any]:
     """Return the item ids, and times if they come with them."""
-    is_lazy = isinstance(history, pl.LazyFrame)  # first: it would warn when asked for its columns
-    if is_lazy or hasattr(history, "columns"):
+    if is_frame(history) and not isinstance(history, pl.Series):
         table = table_from_frame(history, _COLUMNS, "history")
         if "user" in table.frame.columns and table.frame["user"].n_unique() > 1:
             raise InputError(

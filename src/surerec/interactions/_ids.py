@@ -29,7 +29,7 @@ _FEW = 16  # texts: as many are found sooner one by one than polars begins, on i
 
 
 def encode(values: pl.Series) -> tuple[pl.Series, NDArray[np.uint32]]:
-    """Give the distinct values numbers in order of first appearance.
+    """Assign numbers to the distinct values in order of first appearance.
 
     Returns
     -------
@@ -159,7 +159,7 @@ class IdMap:
         return f"IdMap({len(self):,} {self.noun}s, {self.ids.dtype})"
 
     def code(self, value: Any) -> int:
-        """Give the code of an id.
+        """Return the code of an id.
 
         Raises
         ------
@@ -177,7 +177,7 @@ class IdMap:
         return isinstance(self._sorted, np.ndarray) and self._sorted.dtype == np.int64
 
     def require(self, values: Iterable[Any]) -> NDArray[np.int64]:
-        """Give the code of each id, and refuse the first that is unknown."""
+        """Return the code of each id, and refuse the first that is unknown."""
         wanted = check_list(f"{self.noun}s", values, "ids")
         codes = self.codes(wanted)
         if (codes < 0).any():
@@ -228,7 +228,7 @@ class IdMap:
         return found
 
     def codes(self, values: Iterable[Any]) -> NDArray[np.int64]:
-        """Give the code of each id, −1 where it is unknown.
+        """Return the code of each id, −1 where it is unknown.
 
         An integer given as text (or the other way round) is the same id, as it is on a command
         line, where everything is text.
@@ -262,7 +262,7 @@ class IdMap:
         return np.where(same & known, self._order[place].astype(np.int64), -1)
 
     def near(self, value: Any, n: int = 3) -> list[Any]:
-        """Give up to `n` ids that look like `value`, for a message."""
+        """Return up to `n` ids that look like `value`, for a message."""
         check_whole("n", n)
         ids = self.suggested(100_000)
         sample = ids.cast(pl.String).to_list()
@@ -316,7 +316,7 @@ def _as_text(value: Any) -> str:
 
 
 def _is_whole(text: str) -> bool:
-    """Tell whether a text has no half of a character, which nothing can hold."""
+    """Return whether a text has no half of a character, which nothing can hold."""
     try:
         text.encode()
     except UnicodeEncodeError:

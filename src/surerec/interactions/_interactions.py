@@ -36,7 +36,7 @@ _PER_ITEM = 40  # bytes of memory at the peak, an item of the catalogue
 
 
 def given_ids(name: str, ids: Any, n: int | None = None) -> pl.Series:
-    """Give ids as a column: whole numbers or texts, none twice; by default from 0 on."""
+    """Return ids as a column: whole numbers or texts, none twice; by default from 0 on."""
     if ids is None:
         return pl.Series(np.arange(n or 0))
     refused = InputError(f"{name} are {shown(ids)}; they must be a list of numbers or of texts.")
@@ -48,8 +48,6 @@ def given_ids(name: str, ids: Any, n: int | None = None) -> pl.Series:
             column = pl.Series(list(ids), strict=True)
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
         raise refused from None
-    if column.dtype == pl.Null and not len(column):
-        column = column.cast(pl.Int64)
     column = whole_floats(column)
     if not (column.dtype.is_integer() or column.dtype == pl.String) or column.null_count():
         if len(column):
@@ -65,7 +63,7 @@ def given_ids(name: str, ids: Any, n: int | None = None) -> pl.Series:
 def check_profiles(
     offsets: NDArray[np.int64], items: Any, n_items: int | None
 ) -> NDArray[np.uint32]:
-    """Give the items of profiles, none of them twice in one; `n_items` is None if any may come."""
+    """Return the items of profiles, none twice in one; `n_items` is None if any may come."""
     codes = check_wholes("items", items, 0, _MOST_CODES if n_items is None else n_items - 1)
     try:
         check_offsets(offsets, len(codes))
@@ -87,7 +85,7 @@ def check_profiles(
 
 
 def check_times(offsets: NDArray[np.int64], times: Any, n_rows: int) -> NDArray[np.int64]:
-    """Give times that never go back within a profile."""
+    """Return times that never go back within a profile."""
     found = check_wholes("times", times)
     if len(found) != n_rows:
         raise InputError(f"times are {len(found):,}, and there are {n_rows:,} items taken.")
@@ -129,7 +127,7 @@ class RowsRead:
         return self.repeats / max(self.rows - self.bad - self.below_threshold, 1)
 
     def about_repeats(self) -> str:
-        """Say how much of what people took are repeats, of which nothing is promised.
+        """Return how much of what people took are repeats, of which nothing is promised.
 
         Examples
         --------
@@ -311,7 +309,7 @@ class Interactions:
         )
 
     def taken(self, user: int) -> NDArray[np.uint32]:
-        """Give the codes of the items that a user, by code, took, in time order.
+        """Return the codes of the items that a user, by code, took, in time order.
 
         Examples
         --------
@@ -322,7 +320,7 @@ class Interactions:
         return self.items_taken[self.offsets[code] : self.offsets[code + 1]]
 
     def times_of(self, user: int) -> NDArray[np.int64]:
-        """Give when a user, by code, took each item: microseconds since 1970, ascending.
+        """Return when a user, by code, took each item: microseconds since 1970, ascending.
 
         Examples
         --------
@@ -343,7 +341,7 @@ class Interactions:
         return float(tied.mean())
 
     def profile(self, user: Any) -> pl.DataFrame:
-        """Give what a user took, in order: ``item_id``, ``datetime`` and, if known, ``title``."""
+        """Return what a user took, in order: ``item_id``, ``datetime`` and, if known, ``title``."""
         code = self.users.code(user)
         codes = self.taken(code)
         frame = pl.DataFrame(
@@ -357,7 +355,7 @@ class Interactions:
         return frame.with_columns(self.titles.gather(codes).alias(Columns.Title))
 
     def until(self, time: int) -> Interactions:
-        """Give the interactions before an instant, under the same codes.
+        """Return the interactions before an instant, under the same codes.
 
         Users and items that had not appeared yet stay in the maps, with nothing to their name.
 
@@ -379,7 +377,7 @@ class Interactions:
         return self.keeping(self.times < time)
 
     def keeping(self, rows: NDArray[np.bool_]) -> Interactions:
-        """Give some of the rows, under the same codes.
+        """Return some of the rows, under the same codes.
 
         Parameters
         ----------
@@ -430,7 +428,7 @@ class Interactions:
         )
 
     def without_users(self, users: NDArray[np.integer]) -> Interactions:
-        """Give the interactions of the other users, under the same codes.
+        """Return the interactions of the other users, under the same codes.
 
         Users who are left out stay in the map, with nothing to their name.
 
@@ -451,13 +449,13 @@ class Interactions:
         return self.keeping(np.repeat(kept, np.diff(self.offsets)))
 
     def title(self, code: int) -> str:
-        """Give an item's title, or its id where it has none."""
+        """Return an item's title, or its id where it has none."""
         place = check_code("code", code, self.n_items)
         title = self.titles[place] if self.titles is not None else None
         return title if title is not None else str(self.items[place])
 
     def to_frame(self) -> pl.DataFrame:
-        """Give all rows, user after user in time order: ``user_id``, ``item_id``, ``datetime``."""
+        """Return all rows, by user and time: ``user_id``, ``item_id``, ``datetime``."""
         owners = np.repeat(np.arange(self.n_users), np.diff(self.offsets))
         return pl.DataFrame(
             {

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surerec.errors import InputError
-from surerec.interactions._cells import read_ratings
 from surerec.interactions._ids import IdMap, encode
 from surerec.interactions._reading import usable
-from surerec.interactions._sources import concatenate, read_tables
+from surerec.interactions._sources import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import polars as pl
     from numpy.typing import NDArray
-
-    from surerec.interactions._tables import RawTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +48,7 @@ class ScoredLists:
     has_scores: bool
 
     def lengths(self) -> str:
-        """Say how long the lists are.
+        """Return how long the lists are.
 
         Examples
         --------
@@ -99,9 +96,13 @@ def read_lists(
     >>> len(lists.users), lists.offsets.tolist(), lists.scores.tolist()
     (2, [0, 2, 3], [0.2, 0.9, 1.0])
     """
-    table, by = _table(source, columns, {"user": user or None, "item": item or None}, score)
-    _refuse_unreadable(table)
-    cells, _ = usable(table, None, skip_bad=False)
+    wanted: dict[str, str | None] = {"user": user or None, "item": item or None}
+    optional = {"score": "", "rank": "", "rating": ""}
+    table = read_table(source, wanted | ({"score": score} if score else optional), columns)
+    by = next((role for role in optional if role in table.frame.columns), None)
+    kept = table.frame.select("user", "item", *([by] if by else []))
+    advice = "fix them, or leave those rows out, as items that have no score."
+    cells = usable(replace(table, frame=kept), None, advice=advice)
     if not len(cells):
         raise InputError(f"{table.name}: there is no row, so nobody has a list.")
     user_ids, users = encode(cells["user"])
@@ -109,11 +110,10 @@ def read_lists(
     _refuse_repeats(users, items, user_ids, item_ids, table.name)
     order = np.argsort(users, kind="stable")
     offsets = np.concatenate(([0], np.cumsum(np.bincount(users, minlength=len(user_ids)))))
-    if by == "rows":
-        places = np.arange(len(order)) - np.repeat(offsets[:-1], np.diff(offsets))
-        scores = -(places + 1.0)
+    if by is None:
+        scores = np.repeat(offsets[:-1], np.diff(offsets)) - np.arange(1.0, len(order) + 1)
     else:
-        given = cells["rating"].to_numpy()[order]
+        given = cells[by].to_numpy()[order]
         scores = -given if by == "rank" else given
     return ScoredLists(
         IdMap(user_ids, noun="user"),
@@ -122,30 +122,8 @@ def read_lists(
         items[order].astype(np.uint32),
         scores,
         table.name,
-        by == "score",
+        by in ("score", "rating"),
     )
-
-
-def _table(
-    source: Any,
-    columns: Sequence[str] | None,
-    ids: dict[str, str | None],
-    score: str | None,
-) -> tuple[RawTable, str]:
-    """Find what orders the lists: the column that was named, or a usual one, or the rows."""
-    tried = [(score, "score")] if score else [("score", "score"), ("rank", "rank"), ("", "rows")]
-    for name, by in tried:
-        wanted = {**ids, "time": "", "rating": name}
-        try:
-            table = concatenate(read_tables(source, wanted, columns))
-        except InputError as error:
-            if name is None or name == score or "no column" not in str(error):
-                raise
-            continue
-        if by == "rows" and "rating" in table.frame.columns:
-            return table, "score"  # such as "rating" or "weight"
-        return table, by
-    raise InputError("There is nothing to order lists by.")
 
 
 def _refuse_repeats(
@@ -163,18 +141,4 @@ def _refuse_repeats(
         raise InputError(
             f"{name}: {len(twice):,} rows repeat a user and item, such as user {user_ids[user]!r} "
             f"and item {item_ids[item]!r}; keep one score for each."
-        )
-
-
-def _refuse_unreadable(table: RawTable) -> None:
-    if "rating" not in table.frame.columns:
-        return
-    scores = read_ratings(table.frame["rating"], f"{table.name}, the score column")
-    bad = scores.is_null().to_numpy().copy()
-    bad[table.blank] = False
-    if bad.any():
-        first = int(np.argmax(bad))
-        raise InputError(
-            f"{table.name}: {int(bad.sum()):,} scores are not finite numbers (first: "
-            f"{table.place(first)}); leave those rows out, as items that have no score."
         )

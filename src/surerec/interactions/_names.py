@@ -57,6 +57,8 @@ _USUAL: Final[dict[str, tuple[str, ...]]] = {
         "description", *(f"{noun}description" for noun in _THINGS), "label",
     ),
     "genres": ("genres",),
+    "score": ("score",),
+    "rank": ("rank",),
 }  # fmt: skip
 
 
@@ -66,7 +68,7 @@ def _plain(name: str) -> str:
 
 
 def looks_like_header(names: Sequence[str], wanted: Mapping[str, str | None]) -> bool:
-    """Tell whether the fields of a first line are names of columns rather than data.
+    """Check whether the fields of a first line are names of columns rather than data.
 
     They are if one of them was asked for, if two have different usual roles, or if none is a
     number or a date: data have at least a time.
@@ -139,7 +141,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _in_words(lacking: Sequence[str], names: Sequence[str]) -> str:
-    """Say what is not there, what is, and how to name it."""
+    """Return what is not there, what is, and how to name it."""
     them = "it" if len(lacking) == 1 else "them"
     options = " ".join(f"--{role} NAME" for role in lacking)
     arguments = ", ".join(f'{role}="NAME"' for role in lacking)
@@ -153,7 +155,7 @@ def _in_words(lacking: Sequence[str], names: Sequence[str]) -> str:
 
 
 def _only(role: str, same: Sequence[str], where: str) -> str:
-    """Give the one column of a name; which of several is meant cannot be guessed."""
+    """Return the one column of a name; which of several is meant cannot be guessed."""
     if len(same) > 1:
         named = " and ".join(repr(name.strip()[:40]) for name in same[:2])
         raise InputError(

@@ -81,13 +81,9 @@ def select_profiles(
 ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.int64]]:
     """Copy the profiles that begin at `starts` end to end; return offsets, items and times."""
     offsets = np.concatenate(([0], np.cumsum(lengths)))
-    selected = np.empty(offsets[-1], dtype=np.uint32), np.empty(offsets[-1], dtype=np.int64)
-
-    def copy(block: tuple[int, int]) -> None:
-        copy_profiles(*block, starts, offsets, items, times, *selected)
-
-    list(run_blocks(copy, equal_blocks(lengths)))
-    return offsets, *selected
+    places = np.repeat(starts - offsets[:-1], lengths)
+    places += np.arange(len(places))
+    return offsets, items[places], times[places]
 
 
 def popular_first(
@@ -166,22 +162,3 @@ def keep_firsts(
                 times[kept] = times[place]
                 kept += 1
         lengths[user] = kept - begin
-
-
-@njit(nogil=True, cache=True)
-def copy_profiles(
-    first: int,
-    last: int,
-    starts: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    from_items: NDArray[np.uint32],
-    from_times: NDArray[np.int64],
-    items: NDArray[np.uint32],
-    times: NDArray[np.int64],
-) -> None:
-    """Copy profile `p` from ``starts[p]`` to ``offsets[p]``."""
-    for profile in range(first, last):
-        start = offsets[profile]
-        for k in range(offsets[profile + 1] - start):
-            items[start + k] = from_items[starts[profile] + k]
-            times[start + k] = from_times[starts[profile] + k]

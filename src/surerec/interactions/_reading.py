@@ -32,20 +32,21 @@ from surerec.interactions._database import (
 from surerec.interactions._ids import IdMap, encode
 from surerec.interactions._interactions import Interactions, RowsRead
 from surerec.interactions._profiles import build_profiles
-from surerec.interactions._sources import concatenate, read_tables
-from surerec.interactions._tables import RawTable, table_from_frame
+from surerec.interactions._sources import concatenate, read_table
+from surerec.interactions._tables import RawTable, is_frame, table_from_frame
 from surerec.interactions._titles import TitlesRead, one_text_each, read_titles
 from surerec.interactions._user_groups import as_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
 
 
 _OWN_FORMAT = (
     "say how times are written with --time-format, such as '%d.%m.%Y %H:%M' (time_format= in "
     "Python)"
+)
+_ADVICE = (
+    "fix them, or drop such rows with skip_bad=True in Python or --skip-bad on the command line."
 )
 
 
@@ -126,14 +127,10 @@ def read_interactions(
     Interactions(1 users, 2 items, 2 rows)
     """
     _check_settings(
-        columns=columns,
-        texts={"user": user, "item": item, "time": time, "rating": rating, "title": title}
-        | {"time_format": time_format, "name": name, "origin": origin, "query": query},
-        threshold=threshold,
-        min_profile_length=min_profile_length,
-        skip_bad=skip_bad,
-        n_rows=n_rows,
-    )
+        columns, threshold, min_profile_length, n_rows, user=user, item=item, time=time,
+        rating=rating, title=title, time_format=time_format, name=name, origin=origin, query=query,
+    )  # fmt: skip
+    check_flag("skip_bad", skip_bad)
     wanted = {"user": user or None, "item": item or None, "time": time, "rating": rating}
     if titles is not None:
         titles = read_titles(titles, item=item, title=title)
@@ -147,8 +144,9 @@ def read_interactions(
         raise InputError("query is for databases: give the address of one, or leave query away.")
     else:
         refuse_unknown_address(source)
-        table = concatenate(read_tables(source, wanted, columns, n_rows), n_rows)
-    cells, kept = usable(table, time_format, skip_bad=skip_bad)
+        table = read_table(source, wanted, columns, n_rows)
+    cells = usable(table, time_format, advice=None if skip_bad else _ADVICE)
+    kept = len(cells)
     source_name, n_found = table.name, len(table.frame)
     n_rows_found = n_found - len(table.blank)
     columns_read = {role: cells[role] for role in cells.columns}
@@ -160,7 +158,9 @@ def read_interactions(
     (user_ids, user_codes), (item_ids, item_codes) = run_blocks(
         encode, [columns_read.pop("user"), columns_read.pop("item")]
     )
-    times = _times(columns_read.pop("time", None), len(user_codes))
+    times = np.zeros(len(user_codes), dtype=np.int64)
+    if "time" in columns_read:
+        times = columns_read.pop("time").to_numpy()
     texts = columns_read.pop("title", None)
     profiles = build_profiles(
         user_codes, item_codes, times, len(user_ids), len(item_ids), min_length=min_profile_length
@@ -186,7 +186,8 @@ def read_interactions(
     )
     if texts is not None:
         each = one_text_each(item_codes, texts, times, len(item_ids))[profiles.items_kept]
-        found.titles, found.titles_read = each["text"], TitlesRead.of(each)
+        found.titles = each
+        found.titles_read = TitlesRead(len(each), len(each) - each.null_count())
     return found
 
 
@@ -203,20 +204,8 @@ def _drop_below(columns: dict[str, pl.Series], threshold: float | None) -> int:
     return n_below
 
 
-def _times(column: pl.Series | None, n_rows: int) -> NDArray[np.int64]:
-    if column is None:
-        return np.zeros(n_rows, dtype=np.int64)
-    if column.n_chunks() == 1:
-        return column.to_numpy()
-    times, done = np.empty(n_rows, dtype=np.int64), 0
-    for chunk in column.get_chunks():  # by NumPy, which asks for large pages
-        times[done : done + len(chunk)] = chunk.to_numpy()
-        done += len(chunk)
-    return times
-
-
 def as_interactions(who: str, data: Any) -> Interactions:
-    """Give interactions as they are, and read those of a frame or file; `who` takes no others.
+    """Return interactions as they are, and read those of a frame or file.
 
     Parameters
     ----------
@@ -246,8 +235,7 @@ def as_interactions(who: str, data: Any) -> Interactions:
                 "name with load_dataset."
             )
         return read_interactions(path, name=path.name)
-    is_frame = isinstance(data, pl.LazyFrame)  # first: it would warn when asked for its columns
-    if is_frame or hasattr(data, "columns") or hasattr(data, "__arrow_c_stream__"):
+    if is_frame(data):
         return read_interactions(data)
     raise InputError(
         f"{who} takes Interactions (see read_interactions), a pandas, polars or Arrow frame, or "
@@ -255,45 +243,37 @@ def as_interactions(who: str, data: Any) -> Interactions:
     )
 
 
-def usable(table: RawTable, time_format: str | None, *, skip_bad: bool) -> tuple[pl.DataFrame, int]:
-    """Convert the cells; drop blank rows, and bad ones if asked to, else complain."""
+def usable(table: RawTable, time_format: str | None, *, advice: str | None) -> pl.DataFrame:
+    """Convert the cells, and drop blank rows and bad ones; with an advice, refuse bad ones."""
     raw, name = table.frame, table.name
 
     def convert(role: str) -> pl.Series:
         return _converted(raw[role], role, time_format, f"{name}, the {role} column")
 
     cells = pl.DataFrame(dict(zip(raw.columns, run_blocks(convert, raw.columns), strict=True)))
-    needed = [role for role in cells.columns if role != "title"]
+    lacking = {role: cells[role].is_null() for role in cells.columns if role != "title"}
     if not (
-        len(table.blank) or len(table.malformed) or any(cells[role].null_count() for role in needed)
+        len(table.blank) or len(table.malformed) or any(each.any() for each in lacking.values())
     ):
-        return cells, len(cells)
-    blank = np.zeros(len(cells), dtype=bool)
-    blank[table.blank] = True
-    malformed = np.zeros(len(cells), dtype=bool)
-    malformed[table.malformed] = True
-    bad = malformed.copy()
-    complaints = []
-    for role in ("malformed", *needed):
-        wrong = malformed if role == "malformed" else cells[role].is_null().to_numpy() & ~blank
-        if role != "malformed":
-            wrong &= ~malformed
-        if not wrong.any():
-            continue
-        bad |= wrong
-        first = int(np.flatnonzero(wrong)[0])
-        # As it is stored: a time beyond Python's calendar would be a panic of polars.
-        cell = None if role == "malformed" else raw[role].to_physical()[first]
-        complaints.append(_complaint(role, int(wrong.sum()), table.place(first), cell))
-    if bad.any() and not skip_bad:
-        rest = "mend them, or drop such rows with skip_bad=True in Python or --skip-bad on the "
-        if "time" in cells.columns and cells["time"].null_count() == len(cells):
-            rest = f"{_OWN_FORMAT}, {rest}"
-        raise InputError(f"{name}: {'; '.join(complaints)}; {rest}command line.")
-    unused = bad | blank
-    if unused.any():
-        cells = cells.filter(~unused)
-    return cells, len(cells)
+        return cells
+    bad, blank = np.zeros((2, len(cells)), dtype=bool)
+    blank[table.blank] = bad[table.malformed] = True
+    problems = {"malformed": bad.copy()}
+    for role, each in lacking.items():
+        problems[role] = each.to_numpy() & ~blank & ~problems["malformed"]
+        bad |= problems[role]
+    if advice is not None and bad.any():
+        complaints = []
+        for role, wrong in problems.items():
+            if wrong.any():
+                first = int(np.argmax(wrong))
+                # As it is stored: a time beyond Python's calendar would be a panic of polars.
+                cell = None if role == "malformed" else raw[role].to_physical()[first]
+                complaints.append(_complaint(role, int(wrong.sum()), table.place(first), cell))
+        if "time" in lacking and lacking["time"].all():
+            advice = f"{_OWN_FORMAT}, {advice}"
+        raise InputError(f"{name}: {'; '.join(complaints)}; {advice}")
+    return cells.filter(~(bad | blank))
 
 
 def _converted(cells: pl.Series, role: str, time_format: str | None, where: str) -> pl.Series:
@@ -302,7 +282,7 @@ def _converted(cells: pl.Series, role: str, time_format: str | None, where: str)
             return read_times(cells, time_format, where)
         if role == "title":
             return as_text(cells)
-        return (read_ratings if role == "rating" else read_ids)(cells, where)
+        return (read_ids if role in ("user", "item") else read_ratings)(cells, where)
 
 
 def _complaint(role: str, n_wrong: int, place: str, cell: Any) -> str:
@@ -316,13 +296,7 @@ def _complaint(role: str, n_wrong: int, place: str, cell: Any) -> str:
 
 
 def _check_settings(
-    *,
-    columns: object,
-    texts: Mapping[str, object],
-    threshold: object,
-    min_profile_length: object,
-    skip_bad: object,
-    n_rows: object,
+    columns: object, threshold: object, min_profile_length: object, n_rows: object, **texts: object
 ) -> None:
     """Refuse settings of reading that are not what they must be."""
     if columns is not None:
@@ -333,6 +307,5 @@ def _check_settings(
     if threshold is not None:
         check_number("threshold", threshold, -math.inf, math.inf, "a number, or None")
     check_whole("min_profile_length", min_profile_length)
-    check_flag("skip_bad", skip_bad)
     if n_rows is not None:
         check_whole("n_rows", n_rows, lowest=0)

@@ -14,82 +14,44 @@ from surerec._inputs import check_file, damage_in_words
 from surerec._memory import available_memory
 from surerec._words import in_words
 from surerec.errors import InputError
-from surerec.interactions._tables import RawTable, table_from_frame, table_from_parquet
+from surerec.interactions._tables import RawTable, is_frame, table_from_frame, table_from_parquet
 from surerec.interactions._text import table_from_films, table_from_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
 
 _TIMES_TEXT = 4  # memory at the peak, as a multiple of a text file: measured 3.3 to 4.8
 _PER_ROW = 100  # bytes of memory at the peak, a row of a Parquet file: measured 68 to 103
-
-
-def check_fits(files: Iterable[tuple[Path, bool]], n_rows: int | None) -> None:
-    """Refuse files, each a path and whether it is Parquet, that need more memory than is free.
-
-    Reading only so many rows of text needs no more than those, whatever the file's size.
-    """
-    needed, named = 0, []
-    for path, is_parquet in files:
-        if is_parquet:
-            needed += _PER_ROW * _rows_of(path, n_rows)
-        elif n_rows is None:
-            needed += _TIMES_TEXT * path.stat().st_size
-        named.append(str(path))
-    free = available_memory()
-    if needed > free:
-        more = f" and {len(named) - 1:,} more" if len(named) > 1 else ""
-        raise InputError(
-            f"{named[0]}{more}: reading it needs about {in_words(needed)} of memory, and "
-            f"{in_words(free)} is free: use a larger machine, or read a part of it with n_rows."
-        )
-
-
-def _rows_of(path: Path, n_rows: int | None) -> int:
-    with damage_in_words(path, "not a readable Parquet file"):
-        # No more than this is asked of Arrow: looking at columns of damaged files, it aborts.
-        import pyarrow.parquet as pq  # noqa: PLC0415  # slow to import, and for these files alone
-
-        rows = int(pq.read_metadata(path).num_rows)
-    return rows if n_rows is None else min(rows, n_rows)
-
-
 _PARQUET_MAGIC = b"PAR1"
 
 
-def source_paths(source: Any) -> list[Path] | None:
-    """Give the files that are to be read, None for a frame."""
-    if isinstance(source, (str, os.PathLike)):
-        return _files(check_path("source", source))
-    if isinstance(source, Sequence) and source and not hasattr(source, "columns"):
-        return [check_path("A file of the source", each) for each in source]
-    return None
-
-
-def read_tables(
+def read_table(
     source: Any,
     wanted: Mapping[str, str | None],
-    columns: Sequence[str] | None,
+    columns: Sequence[str] | None = None,
     n_rows: int | None = None,
-) -> list[RawTable]:
+) -> RawTable:
     """Take the columns that are wanted from files or a frame, nothing converted yet."""
-    paths = source_paths(source)
-    if paths is None:
-        return [table_from_frame(source, wanted)]
-    files = [(path, _is_parquet(path)) for path in paths]
-    check_fits(files, n_rows)
-    if len(files) > 1 and n_rows is None and not any(is_parquet for _, is_parquet in files):
-        films = table_from_films(paths)
-        if films is not None:
-            return [films]
-    return [
+    if isinstance(source, (str, os.PathLike)):
+        paths = _files(check_path("source", source))
+    elif isinstance(source, Sequence) and source and not is_frame(source):
+        paths = [check_path("A file of the source", each) for each in source]
+    else:
+        return concatenate([table_from_frame(source, wanted)], n_rows)
+    parquet = {path for path in paths if _is_parquet(path)}
+    _check_fits(paths, parquet, n_rows)
+    films = table_from_films(paths) if len(paths) > 1 and n_rows is None else None
+    if films is not None:
+        return films
+    tables = [
         table_from_parquet(path, wanted, n_rows)
-        if is_parquet
+        if path in parquet
         else table_from_text(path, wanted, columns=columns, n_rows=n_rows)
-        for path, is_parquet in files
+        for path in paths
     ]
+    return concatenate(tables, n_rows)
 
 
 def _is_parquet(path: Path) -> bool:
@@ -97,6 +59,28 @@ def _is_parquet(path: Path) -> bool:
         return False
     with damage_in_words(path, "cannot be read"), path.open("rb") as file:
         return file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
+
+
+def _check_fits(paths: Sequence[Path], parquet: Collection[Path], n_rows: int | None) -> None:
+    """Refuse files that need more memory than is free.
+
+    Reading only so many rows of text needs no more than those, whatever the file's size.
+    """
+    needed = 0
+    for path in paths:
+        if path in parquet:
+            with damage_in_words(path, "not a readable Parquet file"):
+                rows = pl.scan_parquet(path, n_rows=n_rows, glob=False)
+                needed += _PER_ROW * int(rows.select(pl.len()).collect().item())
+        elif n_rows is None:
+            needed += _TIMES_TEXT * path.stat().st_size
+    free = available_memory()
+    if needed > free:
+        more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
+        raise InputError(
+            f"{paths[0]}{more}: reading it needs about {in_words(needed)} of memory, and "
+            f"{in_words(free)} is free: use a larger machine, or read a part of it with n_rows."
+        )
 
 
 def _files(path: Path) -> list[Path]:
@@ -112,7 +96,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def concatenate(tables: list[RawTable], n_rows: int | None = None) -> RawTable:
-    """Make one table of several, whose rows follow each other."""
+    """Return one table of several, whose rows follow each other."""
     if len(tables) == 1 and (n_rows is None or len(tables[0].frame) <= n_rows):
         return tables[0]
     starts = np.cumsum([0] + [len(t.frame) for t in tables])

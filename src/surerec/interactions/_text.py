@@ -36,7 +36,10 @@ _BOMS: Final = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _FILM: Final = re.compile(rb"\d+:\r?\n")  # the first line of each Netflix-Prize file
-_NUMBERS: Final = {"user": pl.Int64, "item": pl.Int64, "time": pl.Int64, "rating": pl.Float64}
+_NUMBERS: Final = {
+    **dict.fromkeys(("user", "item", "time"), pl.Int64),
+    **dict.fromkeys(("rating", "score", "rank"), pl.Float64),
+}
 _WORTHWHILE: Final = 1 << 23  # bytes: polars reads less sooner than the check here is compiled
 _WHOLE_LINE: Final = "\x01"  # a separator that no text has, so that polars gives whole lines
 _POSITIONS: Final = ("user_id", "item_id", "rating", "timestamp")  # of files that have no header
@@ -88,7 +91,7 @@ def table_from_text(
 
 
 def _open(path: Path) -> tuple[Path | bytes, str]:
-    """Give what polars can read (the path itself where it can) and the first part as text."""
+    """Return what polars can read (the path itself where it can) and the first part as text."""
     source: Path | bytes = path
     head = b""
     if check_file(path):  # files under /proc say that they are empty, and some never end
@@ -132,7 +135,7 @@ def _bytes(source: Path | bytes) -> bytes:
 def sniff(
     path: Path, head: str, wanted: Mapping[str, str | None], columns: Sequence[str] | None
 ) -> Dialect:
-    """Tell how a text file is written from its first part, and refuse it if that cannot be told."""
+    """Find how a text file is written from its first part, and refuse it if that cannot be told."""
     # As polars has lines: `splitlines` would also cut at \f, \x1c and their like.
     first = next(line for line in head.split("\n") if line.strip()).removesuffix("\r")
     if re.fullmatch(r"\s*\d+:\s*", first):
@@ -310,7 +313,7 @@ def table_from_films(paths: Sequence[Path]) -> RawTable | None:
         return None  # each file on its own says what is the matter
     if frame.null_count().sum_horizontal()[0]:
         return None
-    return RawTable(str(paths[0]), frame, lambda row: f"row {row + 1}")
+    return RawTable(str(paths[0]), frame)
 
 
 def _scan_films(source: Path | bytes | list[Path], n_rows: int | None) -> pl.LazyFrame:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +15,9 @@ from surerec._inputs import damage_in_words
 from surerec._words import counted, shown
 from surerec.errors import InputError
 from surerec.interactions._database import is_address, without_password
-from surerec.interactions._sources import concatenate, read_tables
-from surerec.interactions._user_groups import as_labels, as_text, is_pandas_series
+from surerec.interactions._sources import read_table
+from surerec.interactions._tables import is_frame
+from surerec.interactions._user_groups import as_text, by_id
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,32 +31,20 @@ class TitlesRead:
 
     Examples
     --------
-    >>> print(TitlesRead(items=100, titled=90, several=2, unknown=7))
-    90 of 100 items have one; 2 have several, of which the most frequent is used; 7 ids of titles
-    have no interactions and were skipped
+    >>> print(TitlesRead(items=100, titled=90, unknown=7))
+    90 of 100 items have one; 7 ids of titles have no interactions and were skipped
     """
 
     items: int
     """Items with interactions."""
     titled: int
     """Those of them that have a title."""
-    several: int = 0
-    """Those with several titles, of which the most frequent is used, or the latest of these."""
     unknown: int = 0
     """Ids with a title and without any interaction."""
-
-    @classmethod
-    def of(cls, each: pl.DataFrame, unknown: int = 0) -> TitlesRead:
-        """Count what :func:`one_text_each` found."""
-        titled = int((each["n_texts"] > 0).sum())
-        return cls(len(each), titled, int((each["n_texts"] > 1).sum()), unknown)
 
     def __str__(self) -> str:
         verb = "has" if self.titled == 1 else "have"
         found = [f"{self.titled:,} of {counted(self.items, 'items')} {verb} one"]
-        if self.several:
-            verb = "has" if self.several == 1 else "have"
-            found.append(f"{self.several:,} {verb} several, of which the most frequent is used")
         if self.unknown:
             verbs = "has no interactions and was" if self.unknown == 1 else (
                 "have no interactions and were"
@@ -87,23 +75,13 @@ def read_titles(source: Any, *, item: str | None = None, title: str | None = Non
     >>> read_titles(pl.DataFrame({"sku": [7], "product_name": ["Lamp"]})).to_dicts()
     [{'item_id': 7, 'title': 'Lamp'}]
     """
-    if isinstance(source, Mapping) or is_pandas_series(source):
+    given = by_id(source)
+    if given is not None:
         if title is not None:
             raise InputError(
                 f"title is {title!r}, but titles are given by item id: pass title= or titles=."
             )
-        ids, titles = [one for one, _ in source.items()], [text for _, text in source.items()]
-        found = {Columns.Item: pl.Series(ids, dtype=pl.Object), Columns.Title: as_labels(titles)}
-        return pl.DataFrame(found)
-    frame, name = _table(source, item, title)
-    texts = {"title": Columns.Title, "genres": Columns.Genres}
-    with damage_in_words(name, "titles and genres must be texts or numbers"):
-        columns = {texts[role]: as_text(frame[role]) for role in texts if role in frame.columns}
-    return pl.DataFrame({Columns.Item: frame["item"], **columns})
-
-
-def _table(source: Any, item: str | None, title: str | None) -> tuple[pl.DataFrame, str]:
-    """Return the columns of items, titles and genres, and the name of the source."""
+        return given.rename({"id": Columns.Item, "label": Columns.Title})
     if is_address(source):
         raise InputError(
             f"{without_password(source)}: titles are not read from a database on their own. Select "
@@ -116,30 +94,22 @@ def _table(source: Any, item: str | None, title: str | None) -> tuple[pl.DataFra
                 f"{source}: no such file of titles. The column of titles in the interactions "
                 "themselves is named with --title NAME (title= in Python)."
             )
-    elif isinstance(source, pl.LazyFrame):
-        source = source.collect()
-    elif not (hasattr(source, "columns") or hasattr(source, "__arrow_c_stream__")):
+    elif not is_frame(source):
         raise InputError(
             f"titles is {shown(source)}; it must be a mapping of item ids to titles, a pandas "
             "Series, a frame of item_id and title, or the path of a file."
         )
-    names = [item, None] if item else [None]
-    for place, name in enumerate(names, start=1):
-        try:
-            table = concatenate(
-                read_tables(source, {"item": name, "title": title, "genres": ""}, None)
-            )
-        except InputError as error:
-            if "is data, not names of columns" in str(error):
-                raise InputError(
-                    f"{source}: titles need a first line with names of columns, such as "
-                    "item_id,title."
-                ) from None
-            if place == len(names) or f"no column {name!r}" not in str(error):
-                raise
-            continue
-        break
-    return table.frame, table.name
+    wanted = {"title": title, "genres": ""}
+    try:
+        table = read_table(source, {"item": item, **wanted})
+    except InputError as error:
+        if not item or f"no column {item!r}" not in str(error):
+            raise
+        table = read_table(source, {"item": None, **wanted})
+    texts = {"item": Columns.Item, "title": Columns.Title, "genres": Columns.Genres}
+    found = table.frame.rename(texts, strict=False)
+    with damage_in_words(table.name, "titles and genres must be texts or numbers"):
+        return found.with_columns(as_text(c) for c in found if c.name != Columns.Item)
 
 
 def titles_by_code(titles: pl.DataFrame, items: IdMap) -> tuple[dict[str, pl.Series], TitlesRead]:
@@ -161,13 +131,13 @@ def titles_by_code(titles: pl.DataFrame, items: IdMap) -> tuple[dict[str, pl.Ser
     named = titles[Columns.Title].is_not_null().to_numpy()
     unknown = {value for value in ids.filter((codes < 0) & named) if value is not None}
     known = codes >= 0
-    found = {
+    texts: dict[str, pl.Series] = {
         name: one_text_each(codes[known], titles[name].filter(known), None, len(items))
         for name in (Columns.Title, Columns.Genres)
         if name in titles.columns
     }
-    texts: dict[str, pl.Series] = {name: each["text"] for name, each in found.items()}
-    return texts, TitlesRead.of(found[Columns.Title], len(unknown))
+    n_titled = len(items) - texts[Columns.Title].null_count()
+    return texts, TitlesRead(len(items), n_titled, len(unknown))
 
 
 def one_text_each(
@@ -175,16 +145,16 @@ def one_text_each(
     texts: pl.Series,
     times: NDArray[np.int64] | None,
     n_items: int,
-) -> pl.DataFrame:
-    """Return by code the most frequent ``text`` of each item, and ``n_texts`` that differ.
+) -> pl.Series:
+    """Return by code the most frequent text of each item.
 
     Of equally frequent ones the latest counts: by time, then by the order of the rows.
 
     Examples
     --------
     >>> texts = pl.Series(["Lamp", "lamp", "Lamp", "Vase", "Vase, blue"])
-    >>> one_text_each(np.array([0, 0, 0, 2, 2]), texts, None, 3).rows()
-    [('Lamp', 2), (None, 0), ('Vase, blue', 2)]
+    >>> one_text_each(np.array([0, 0, 0, 2, 2]), texts, None, 3).to_list()
+    ['Lamp', None, 'Vase, blue']
     """
     rows = pl.DataFrame({"code": codes.astype(np.int64), "text": texts})
     if times is not None:
@@ -195,10 +165,7 @@ def one_text_each(
         .group_by("code", "text")
         .agg(pl.len(), pl.col("place").max())
         .sort("len", "place")
-        .group_by("code", maintain_order=True)
-        .agg(pl.col("text").last(), pl.len().alias("n_texts"))
+        .unique("code", keep="last")
     )
-    by_code = pl.DataFrame({"code": np.arange(n_items)}).join(
-        best, on="code", how="left", maintain_order="left"
-    )
-    return by_code.select("text", pl.col("n_texts").fill_null(0))
+    by_code = pl.DataFrame({"code": np.arange(n_items)})
+    return by_code.join(best, on="code", how="left", maintain_order="left")["text"]

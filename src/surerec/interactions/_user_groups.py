@@ -14,7 +14,7 @@ import polars as pl
 from surerec._arguments import check_whole
 from surerec._state import ArraySchema, State, check_arrays
 from surerec.errors import InputError
-from surerec.interactions._sources import concatenate, read_tables
+from surerec.interactions._sources import read_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,7 +51,7 @@ class UserGroups:
         return None if code < 0 else self.names[code]
 
     def code(self, label: str | None) -> int | None:
-        """Give the place of a group among the names, if it is one of them."""
+        """Return the place of a group among the names, if it is one of them."""
         return self.names.index(label) if label in self.names else None
 
     def counts(self, users: NDArray[np.int64]) -> dict[str, int]:
@@ -103,7 +103,7 @@ class UserGroups:
         return cls(column, tuple(names), state.arrays["codes"])
 
     def moved(self, earlier: NDArray[np.integer]) -> UserGroups:
-        """Give the same for other data, of whose users `earlier` says who they were; −1 for new."""
+        """Return the same for other data, whose users were `earlier` before; −1 for new."""
         known = np.asarray(earlier) >= 0
         codes = np.full(len(known), -1, dtype=np.int32)
         codes[known] = self.codes[np.asarray(earlier)[known]]
@@ -245,34 +245,41 @@ def read_members(source: Any, column: str = "group") -> dict[Any, list[Any]]:
 
 
 def _pairs(source: Any, column: str, reading: Mapping[str, Any]) -> tuple[pl.DataFrame, str]:
-    """Give users by id with their groups as text, and what to call the source."""
-    if isinstance(source, Mapping) or is_pandas_series(source):
-        ids, labels = [user for user, _ in source.items()], [label for _, label in source.items()]
-        rows = {"id": pl.Series(ids, dtype=pl.Object), "label": as_labels(labels)}
-        return pl.DataFrame(rows), "The groups"
+    """Return users by id with their groups as text, and what to call the source."""
+    given = by_id(source)
+    if given is not None:
+        return given, "The groups"
     # Any frame or file is taken as interactions are; what is an item there is a group here.
     wanted = {"user": reading.get("user") or None, "item": column, "time": ""}
-    table = concatenate(read_tables(source, wanted, reading.get("columns")))
+    table = read_table(source, wanted, reading.get("columns"))
     rows = {"id": table.frame["user"], "label": as_text(table.frame["item"])}
     return pl.DataFrame(rows).unique(maintain_order=True), table.name
 
 
-def is_pandas_series(source: Any) -> bool:
-    """Check for values by id; a frame of pandas has columns."""
-    return hasattr(source, "index") and hasattr(source, "items") and not hasattr(source, "columns")
+def by_id(source: Any) -> pl.DataFrame | None:
+    """Return the ``id`` and ``label`` of a mapping or pandas Series as a frame, None for others.
 
-
-def as_labels(values: Sequence[Any]) -> pl.Series:
-    """Return groups of any type as text; what is missing in pandas has none."""
-    known = [None if type(v).__name__ in ("NAType", "NaTType") else v for v in values]
-    if all(v is None or isinstance(v, (float, np.floating)) for v in known):
-        return as_text(pl.Series(known, dtype=pl.Float64))
-    missing = (v is None or (isinstance(v, (float, np.floating)) and np.isnan(v)) for v in known)
-    texts = [None if no else str(v) for v, no in zip(known, missing, strict=True)]
-    return as_text(pl.Series(texts, dtype=pl.String))
+    Labels of any type are texts; what is missing in pandas has none.
+    """
+    is_series = hasattr(source, "index") and hasattr(source, "items")
+    if not isinstance(source, Mapping) and (not is_series or hasattr(source, "columns")):
+        return None
+    ids, labels = [], []
+    for key, label in source.items():
+        ids.append(key)
+        is_nan = isinstance(label, (float, np.floating)) and np.isnan(label)
+        missing = is_nan or type(label).__name__ in ("NAType", "NaTType")
+        labels.append(None if missing else label)
+    if all(label is None or isinstance(label, (float, np.floating)) for label in labels):
+        texts = pl.Series(labels, dtype=pl.Float64)
+    else:
+        known = [None if label is None else str(label) for label in labels]
+        texts = pl.Series(known, dtype=pl.String)
+    return pl.DataFrame({"id": pl.Series(ids, dtype=pl.Object), "label": as_text(texts)})
 
 
 def as_text(labels: pl.Series) -> pl.Series:
+    """Return labels as text without blanks around it; None where there is none."""
     if labels.dtype.is_float():
         labels = labels.fill_nan(None)
         if (labels == labels.round()).all():  # what pandas makes of integers if some are missing
