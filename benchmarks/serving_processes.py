@@ -72,15 +72,6 @@ def resident_bytes(process: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def open_files(process: int) -> int:
-    """Give how many file handles a process and all below it have open."""
-    found = 0
-    for each in family(process):
-        with suppress(OSError):
-            found += len(os.listdir(f"/proc/{each}/fd"))  # noqa: PTH208  # names alone
-    return found
-
-
 class _Process:
     """A server that is stopped when it is no longer needed."""
 
