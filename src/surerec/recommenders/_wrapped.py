@@ -388,7 +388,7 @@ class WrappedRecommender(Recommender):
         adapter = self._wrapped_scorer().adapter
         return {
             **self.settings(),
-            "model": {adapter.stored: adapter.own_name}
+            "model": {adapter.stored: adapter.name}
             if adapter.stored
             else {OWN: self.recipe().name},
             "promise": find_promise(self.promise).name,
