@@ -69,19 +69,14 @@ def test_questions(model, asked, says):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"window": float("inf")},
-        {"window": 1e300},
         {"window": float("nan")},
         {"window": [30]},
         {"groups": 10**9},
-        {"groups": np.array([1, 2])},
         {"cut": np.array(["rank"])},
         {"promise": {}},
-        {"horizon": np.array([1, 2], dtype="datetime64[s]")},
         {"horizon": 10**30},
         {"seed": 2**64},
         {"measure": BEYOND},
-        {"measure": np.arange(3)},
         {"measure": object()},
     ],
 )
@@ -143,15 +138,11 @@ def test_profiles(given, says):
     refused(lambda: sr.Interactions.from_profiles(**given), says)
 
 
-def test_users_left_out_may_be_an_array(films):
-    counts = sr.count_precedence(films)
-    for users in ([], [1], [1, 2]):
-        known, told = np.array([0]), np.array(users, dtype=np.int64)
-        assert (
-            counts.items_outside(known, told).tolist()
-            == counts.items_outside(known, users).tolist()
-        )
-        assert counts.without_users(told).n_users == counts.n_users - len(users)
+@pytest.mark.parametrize("users", [[], [1], [1, 2]])
+def test_users_left_out_may_be_an_array(counts, users):
+    known, told = np.array([0]), np.array(users, dtype=np.int64)
+    assert np.array_equal(counts.items_outside(known, told), counts.items_outside(known, users))
+    assert counts.without_users(told).n_users == counts.n_users - len(users)
 
 
 def test_a_value_takes_a_few_words_of_one_line():

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surerec._grouping import group_rows
-from surerec._memory import available_memory
 from surerec._threads import equal_blocks, run_blocks, run_together
 
 amounts = st.lists(st.integers(0, 1_000)).map(np.array)
@@ -35,10 +34,6 @@ def test_grouping_is_a_stable_sort(codes):
 def test_an_error_in_a_block_reaches_the_caller():
     with pytest.raises(ZeroDivisionError):
         list(run_blocks(lambda block: 1 // block, [1, 0, 2]))
-
-
-def test_some_memory_is_available():
-    assert available_memory() > 1 << 20
 
 
 def test_a_few_blocks_run_together_and_an_error_reaches_the_caller():

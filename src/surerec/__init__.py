@@ -34,74 +34,41 @@ if TYPE_CHECKING:
         wrap,
     )
 
-_HOMES = {
-    "surerec.calibration": ("Guarantee",),
-    "surerec.datasets": ("load_dataset",),
-    "surerec.errors": (
-        "AssumedIdsWarning",
-        "FetchError",
-        "HistoriesWarning",
-        "InputError",
-        "LeftOutWarning",
-        "NotFittedError",
-        "StaleModelWarning",
-        "SurerecError",
-    ),
-    "surerec.interactions": (
-        "Interactions",
-        "read_interactions",
-    ),
-    "surerec.live": ("Live",),
-    "surerec.measures": ("MEASURES",),
-    "surerec.precedence": (
-        "PrecedenceStatistics",
-        "count_precedence",
-        "strongest_pairs",
-    ),
-    "surerec.recommenders": (
-        "GroupExplanation",
-        "GroupSet",
-        "InductiveConformal",
-        "PopulationConformal",
-        "PrecedenceMining",
-        "RecommendationSet",
-        "TransductiveConformal",
-        "WrappedRecommender",
-        "load",
-        "wrap",
-    ),
-}
-_ROOMS = (
-    "adapters",
-    "calibration",
-    "conformal",
-    "datasets",
+_HOMES = (
     "errors",
     "interactions",
-    "live",
-    "measures",
     "precedence",
+    "measures",
+    "calibration",
     "recommenders",
-    "storage",
+    "datasets",
+    "live",
 )
+"""Where public names are looked for: each imports those before it, so nothing else is imported."""
 
 
 def __getattr__(name: str) -> object:
     """Import what is asked for: all of it takes a second, and `surerec --version` needs none."""
     from importlib import import_module  # noqa: PLC0415
 
-    if name in _ROOMS:
+    if name in _packages():
         return import_module(f"surerec.{name}")
-    for home, names in _HOMES.items():
-        if name in names:
-            found: object = getattr(import_module(home), name)
-            globals()[name] = found
-            return found
+    for home in _HOMES if name in __all__ else ():
+        module = import_module(f"surerec.{home}")
+        if hasattr(module, name):
+            globals()[name] = getattr(module, name)
+            return globals()[name]
     raise AttributeError(f"module 'surerec' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_ROOMS})
+    return sorted({*globals(), *__all__, *_packages()})
+
+
+def _packages() -> set[str]:
+    from pkgutil import iter_modules  # noqa: PLC0415
+
+    return {each.name for each in iter_modules(__path__) if not each.name.startswith("_")}
 
 
 __all__ = [

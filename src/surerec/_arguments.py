@@ -52,7 +52,7 @@ def check_profiles(offsets: NDArray[np.int64], items: NDArray[np.uint32], n_item
 
 
 def check_whole(name: str, value: object, lowest: int = 1, highest: int = MOST) -> int:
-    """Give a whole number from `lowest` to `highest`, or refuse the setting by its name.
+    """Return a whole number from `lowest` to `highest`, or refuse the setting by its name.
 
     Examples
     --------
@@ -60,14 +60,12 @@ def check_whole(name: str, value: object, lowest: int = 1, highest: int = MOST) 
     3
     """
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < lowest:
-        raise InputError(
-            f"{name} is {shown(value)}; it must be a whole number of at least {lowest}."
-        )
-    if value > highest:
-        raise InputError(
-            f"{name} is {shown(value)}; it must be a whole number of at most {highest:,}."
-        )
-    return int(value)
+        bound = f"at least {lowest}"
+    elif value > highest:
+        bound = f"at most {highest:,}"
+    else:
+        return int(value)
+    raise InputError(f"{name} is {shown(value)}; it must be a whole number of {bound}.")
 
 
 MOST_SEED: Final = 2**64 - 1
@@ -79,7 +77,7 @@ _INT64: Final = (-(2**63), 2**63 - 1)
 
 
 def is_number(value: object) -> bool:
-    """Tell whether a value is a real number; True and False are none."""
+    """Return whether a value is a real number; True and False are none."""
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
@@ -92,9 +90,9 @@ def check_number(
     *,
     ends: tuple[bool, bool] = (False, False),
 ) -> float:
-    """Give a number between two others, or refuse it; `must` says what it must be.
+    """Return a number between two others, or refuse it; `must` says what it must be.
 
-    `ends` tells whether the lower and the upper end are allowed.
+    `ends` says whether the lower and the upper end are allowed.
 
     Examples
     --------
@@ -114,35 +112,29 @@ def check_number(
 
 
 def check_seed(seed: object, name: str = "seed") -> int:
-    """Give a seed: a whole number of 64 bits.
+    """Return a seed: a whole number of 64 bits.
 
     Examples
     --------
     >>> check_seed(7)
     7
     """
-    if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) and seed >= 0:
-        if seed <= MOST_SEED:
-            return int(seed)
-        raise InputError(f"{name} is {shown(seed)}; it must be a whole number below 2**64.")
-    raise InputError(f"{name} is {shown(seed)}; it must be a whole number of at least 0.")
+    return check_whole(name, seed, lowest=0, highest=MOST_SEED)
 
 
 def check_flag(name: str, value: object) -> bool:
-    """Give True or False, or refuse anything else.
+    """Return True or False, or refuse anything else.
 
     Examples
     --------
     >>> check_flag("refit", np.bool_(False))
     False
     """
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    raise InputError(f"{name} is {shown(value)}; it must be True or False.")
+    return bool(check_kind(name, value, (bool, np.bool_), "True or False"))
 
 
 def check_choice(name: str, value: object, allowed: Collection[str]) -> str:
-    """Give one of some words, or refuse what is none of them.
+    """Return one of some words, or refuse what is none of them.
 
     Examples
     --------
@@ -155,25 +147,25 @@ def check_choice(name: str, value: object, allowed: Collection[str]) -> str:
 
 
 def check_text(name: str, value: object) -> str:
-    """Give a text, or refuse anything else.
+    """Return a text, or refuse anything else.
 
     Examples
     --------
     >>> check_text("name", "films")
     'films'
     """
-    if isinstance(value, str):
-        return value
-    raise InputError(f"{name} is {shown(value)}; it must be a text.")
+    return check_kind(name, value, str, "a text")
 
 
 def check_optional_text(name: str, value: object) -> str | None:
-    """Give a text or None, or refuse anything else."""
+    """Return a text or None, or refuse anything else."""
     return None if value is None else check_text(name, value)
 
 
-def check_kind(name: str, value: object, kind: type[_Kind], must: str) -> _Kind:
-    """Give an object of a class, or refuse it; `must` says what it must be and how it is made.
+def check_kind(
+    name: str, value: object, kind: type[_Kind] | tuple[type[_Kind], ...], must: str
+) -> _Kind:
+    """Return an object of a class, or refuse it; `must` says what it must be and how it is made.
 
     Examples
     --------
@@ -186,7 +178,7 @@ def check_kind(name: str, value: object, kind: type[_Kind], must: str) -> _Kind:
 
 
 def check_list(name: str, values: object, of: str) -> list[Any]:
-    """Give some values as a list; a text, of letters, and a single value are refused.
+    """Return some values as a list; a text, of letters, and a single value are refused.
 
     Examples
     --------
@@ -202,7 +194,7 @@ def check_list(name: str, values: object, of: str) -> list[Any]:
 
 
 def check_numbers(name: str, values: object, n_dimensions: int = 1) -> NDArray[np.float64]:
-    """Give numbers as an array of floats; anything that is no number is refused.
+    """Return numbers as an array of floats; anything that is no number is refused.
 
     Examples
     --------
@@ -226,7 +218,7 @@ def check_wholes(
     high: int = _INT64[1],
     n_dimensions: int = 1,
 ) -> NDArray[np.int64]:
-    """Give whole numbers from `low` to `high` as an array, or refuse them.
+    """Return whole numbers from `low` to `high` as an array, or refuse them.
 
     Examples
     --------
@@ -251,7 +243,7 @@ def check_wholes(
 
 
 def check_mask(name: str, values: object, size: int) -> NDArray[np.bool_]:
-    """Give so many booleans as an array, or refuse them.
+    """Return so many booleans as an array, or refuse them.
 
     Examples
     --------
@@ -265,20 +257,18 @@ def check_mask(name: str, values: object, size: int) -> NDArray[np.bool_]:
 
 
 def check_code(name: str, code: object, n: int) -> int:
-    """Give a code of 0 … n − 1, or refuse it.
+    """Return a code of 0 … n − 1, or refuse it.
 
     Examples
     --------
     >>> check_code("user", np.int64(3), 10)
     3
     """
-    if isinstance(code, (int, np.integer)) and not isinstance(code, bool) and 0 <= code < n:
-        return int(code)
-    raise InputError(f"{name} is {shown(code)}; it must be a code from 0 to {n - 1:,}.")
+    return check_whole(name, code, lowest=0, highest=n - 1)
 
 
 def check_codes(name: str, codes: object, n: int) -> NDArray[np.int64]:
-    """Give codes of 0 … n − 1 as an array, or refuse them: kernels do not look where they read.
+    """Return codes of 0 … n − 1 as an array, or refuse them: kernels do not look where they read.
 
     Examples
     --------
@@ -294,7 +284,7 @@ def check_codes(name: str, codes: object, n: int) -> NDArray[np.int64]:
 
 
 def check_path(name: str, path: object) -> Path:
-    """Give a path that a file system can hold, or refuse it.
+    """Return a path that a file system can hold, or refuse it.
 
     Examples
     --------

@@ -25,7 +25,7 @@ DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def digest(path: Path, algorithm: str) -> str:
-    """Give a file's checksum in hexadecimal."""
+    """Return a file's checksum in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(
             file, lambda: hashlib.new(algorithm, usedforsecurity=False)
@@ -33,7 +33,7 @@ def digest(path: Path, algorithm: str) -> str:
 
 
 def cache_folder() -> Path:
-    """Give the path of the cache: ``SUREREC_CACHE``, else where the platform keeps caches."""
+    """Return the path of the cache: ``SUREREC_CACHE``, else where the platform keeps caches."""
     setting = os.environ.get("SUREREC_CACHE")
     return Path(setting).expanduser() if setting else platformdirs.user_cache_path("surerec")
 
@@ -56,7 +56,7 @@ def check_utf8(path: Path) -> None:
 
 
 def is_stream(path: Path) -> bool:
-    """Tell whether a path is a device, a pipe, or something open: none can be replaced.
+    """Return whether a path is a device, a pipe, or something open: none can be replaced.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def is_stream(path: Path) -> bool:
 
 
 def _is_open(path: Path) -> bool:
-    """Tell whether a path names a descriptor, such as /dev/stdout, which a shell may append to."""
+    """Return whether a path names a descriptor, such as /dev/stdout, that may be appended to."""
     for _ in range(_MOST_LINKS):
         folder = Path(os.path.realpath(path.parent))
         if folder.name == "fd" and folder.parts[1:2] in {("proc",), ("dev",)}:
@@ -84,7 +84,7 @@ def _is_open(path: Path) -> bool:
 
 @contextmanager
 def file_aside(path: Path, *, mode: int | None = None) -> Iterator[Path]:
-    """Give a path to write to, which takes the file's name at the end: complete or not at all.
+    """Yield a path to write to, which takes the file's name at the end: complete or not at all.
 
     A device or a pipe is written to as it is. Of a symbolic link the target is replaced, also one
     that is not there yet. A file keeps its permissions; a folder is refused.
@@ -123,7 +123,7 @@ def file_aside(path: Path, *, mode: int | None = None) -> Iterator[Path]:
 
 @contextmanager
 def folder_aside(folder: Path) -> Iterator[Path]:
-    """Give a new folder to fill, which takes the other's name and place when it is complete.
+    """Yield a new folder to fill, which takes the other's name and place when it is complete.
 
     Of a symbolic link the target is replaced, not the link.
     """
@@ -141,7 +141,7 @@ def folder_aside(folder: Path) -> Iterator[Path]:
 
 
 def follow(path: Path) -> Path:
-    """Give what a symbolic link leads to, also where nothing is yet; another path as it is."""
+    """Return what a symbolic link leads to, also where nothing is yet; another path as it is."""
     if not path.is_symlink():
         return path
     target = Path(os.path.realpath(path))

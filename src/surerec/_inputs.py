@@ -41,13 +41,13 @@ _DAMAGE: Final = (
 
 
 def _damage() -> tuple[type[BaseException], ...]:
-    """Give what libraries raise; pyarrow, which is slow to import, only if it is in use."""
+    """Return what libraries raise; pyarrow, which is slow to import, only if it is in use."""
     arrow = sys.modules.get("pyarrow")
     return _DAMAGE if arrow is None else (*_DAMAGE, arrow.ArrowException)
 
 
 def check_file(path: Path) -> int:
-    """Give the size of a plain file; refuse what is none: a pipe or a device may never end.
+    """Return the size of a plain file; refuse what is none: a pipe or a device may never end.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def check_file(path: Path) -> int:
 
 
 def did_you_mean(path: Path, otherwise: str = ".") -> str:
-    """Give the end of a sentence about a path that is not there: what is beside it, if it is near.
+    """Return the end of a sentence about a missing path: what is beside it, if it is near.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def did_you_mean(path: Path, otherwise: str = ".") -> str:
 
 
 def read_whole(path: Path) -> bytes:
-    """Give the content of a plain file that leaves three quarters of the memory free."""
+    """Return the content of a plain file that leaves three quarters of the memory free."""
     size, limit = check_file(path), available_memory() // 4
     if size > limit:
         raise InputError(
@@ -99,7 +99,7 @@ def read_whole(path: Path) -> bytes:
 
 
 def read_text(path: Path) -> str:
-    """Give the text of a plain file in UTF-8, or in UTF-16 that is marked as such."""
+    """Return the text of a plain file in UTF-8, or in UTF-16 that is marked as such."""
     content = read_whole(path)
     encoding = "utf-16" if content.startswith(_UTF_16) else "utf-8-sig"
     with damage_in_words(path, "is no text in UTF-8"):
@@ -107,7 +107,7 @@ def read_text(path: Path) -> str:
 
 
 def parse_json(content: bytes | str) -> Any:
-    """Give what JSON says, or raise ValueError, also for what is nested too deep."""
+    """Parse JSON, or raise ValueError, also for what is nested too deep."""
     try:
         return json.loads(content)
     except RecursionError as error:
@@ -144,7 +144,7 @@ def damage_in_words(where: object, problem: str, advice: str = "") -> Iterator[N
 
 
 def reason(error: BaseException) -> str:
-    r"""Give the first line of what an error says, without control characters.
+    r"""Return the first line of what an error says, without control characters.
 
     Examples
     --------

@@ -18,7 +18,7 @@ _DIGITS = 1 << _DIGIT_BITS
 def best_first(
     scores: NDArray[np.float64], popularity: NDArray[np.int64] | None = None
 ) -> NDArray[np.int64]:
-    """Give the places of scores from the highest to the lowest, equal ones by popularity.
+    """Return the places of scores from the highest to the lowest, equal ones by popularity.
 
     Parameters
     ----------

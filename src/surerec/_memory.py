@@ -37,22 +37,24 @@ def _number(file: Path) -> int:
 
 
 class _Version(NamedTuple):
-    """The files of one version of control groups."""
+    """The folder and the files of one version of control groups."""
 
+    top: str
     limit: str
     used: str
     cached: tuple[str, ...]
     """Lines of memory.stat."""
 
 
-_VERSIONS: Final = {
-    "cgroup2": _Version("memory.max", "memory.current", ("active_file", "inactive_file")),
-    "cgroup": _Version(
-        "memory.limit_in_bytes",
-        "memory.usage_in_bytes",
-        ("total_active_file", "total_inactive_file"),
-    ),
-}
+_V1: Final = _Version(
+    "sys/fs/cgroup/memory",
+    "memory.limit_in_bytes",
+    "memory.usage_in_bytes",
+    ("total_active_file", "total_inactive_file"),
+)
+_V2: Final = _Version(
+    "sys/fs/cgroup", "memory.max", "memory.current", ("active_file", "inactive_file")
+)
 
 
 def _cached(group: Path, version: _Version) -> int:
@@ -62,51 +64,22 @@ def _cached(group: Path, version: _Version) -> int:
 
 
 def _control_groups() -> Iterator[tuple[Path, _Version]]:
-    """Yield the folders of the process's group and of the groups around it, in both versions."""
-    proc = _ROOT / "proc" / "self"
+    """Yield the folders of the process's group and of the groups around it, in both versions.
+
+    A container may see the path of its group outside: then only the topmost folder is there.
+    """
     try:
-        groups = (proc / "cgroup").read_text().splitlines()
-        mounts = (proc / "mountinfo").read_text().splitlines()
+        groups = (_ROOT / "proc" / "self" / "cgroup").read_text().splitlines()
     except OSError:
         return  # not Linux
-    own = {}
     for line in groups:  # number:controllers:path
-        _, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        if not controllers:
-            own["cgroup2"] = path
-        elif "memory" in controllers.split(","):
-            own["cgroup"] = path
-    for line in mounts:  # number parent device root point options … - kind source options
-        before, _, after = line.partition(" - ")
-        where, what = before.split()[3:5], after.split()
-        if not where or not what:
-            continue
-        kind, options = what[0], what[-1].split(",")
-        if kind in own and (kind == "cgroup2" or "memory" in options):
-            top = _ROOT / where[-1].lstrip("/")
-            group = top / _inside(own[kind], where[0])
-            while True:
-                yield group, _VERSIONS[kind]
-                if group == top:
-                    break
-                group = group.parent
-
-
-def _inside(path: str, root: str) -> str:
-    """Return the path of a group within a mount of the groups below `root`.
-
-    A group outside of what is mounted cannot be seen: the limits of the mount are all there are.
-
-    Examples
-    --------
-    >>> _inside("/kubepods/pod7/web", "/kubepods"), _inside("/a/b", "/"), _inside("/../c", "/")
-    ('pod7/web', 'a/b', '')
-    """
-    above = f"{root.rstrip('/')}/"
-    if not f"{path}/".startswith(above) or ".." in path.split("/"):
-        return ""
-    return path[len(above) :]
+        controllers, _, path = line.partition(":")[2].partition(":")
+        if not controllers or "memory" in controllers.split(","):
+            version = _V1 if controllers else _V2
+            top = _ROOT / version.top
+            inside = Path(path.lstrip("/"))
+            for group in (inside, *inside.parents):
+                yield top / group, version
 
 
 def _free_on_machine() -> int:

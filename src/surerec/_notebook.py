@@ -28,7 +28,7 @@ _PER_CENT = frozenset(
 def html_card(
     title: str, frame: pl.DataFrame, note: str, *, bar: str | None = None, n_shown: int = _SHOWN
 ) -> str:
-    """Give a small table as HTML: a heading, the first rows, what is promised.
+    """Return a small table as HTML: a heading, the first rows, what is promised.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def _cut(text: str, longest: int | None) -> str:
 
 
 def as_pandas(frame: pl.DataFrame) -> Any:
-    """Give a frame as pandas has it, or say in a sentence that pandas is not installed."""
+    """Return a frame as pandas has it; InputError if pandas is not installed."""
     try:
         return frame.to_pandas()
     except ModuleNotFoundError as error:

@@ -8,13 +8,13 @@ one display, and appear only after half a second, so that short work does not fl
 from __future__ import annotations
 
 import logging
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
 from threading import Lock
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from numba.core import event
 
@@ -32,8 +32,6 @@ LOGGER.addHandler(logging.NullHandler())
 
 AT_ONCE = 0.5
 """Seconds of work that need no bar."""
-_register: Any = event.register  # numba has no types
-_unregister: Any = event.unregister
 _BETWEEN_LINES = 30.0  # seconds, while one loop is logged
 _NOTHING: Final = 0.05  # seconds, shown as 0.0
 
@@ -60,10 +58,6 @@ class Spent:
     total: float = 0.0
     in_stage: bool = False
 
-    def add(self, name: str, seconds: float) -> None:
-        """Add to what a stage took."""
-        self.stages[name] = self.stages.get(name, 0.0) + seconds
-
     def __str__(self) -> str:
         parts = {**self.stages, "other": self.total - sum(self.stages.values())}
         words = [f"{name} {in_seconds(took)}" for name, took in parts.items() if took >= _NOTHING]
@@ -73,54 +67,43 @@ class Spent:
 _spent: ContextVar[Spent | None] = ContextVar("spent", default=None)
 
 
-class Compiling(event.Listener):
-    """Counts and times the kernels that are compiled, and shows a bar meanwhile.
-
-    Compiling is no time of the stage that it is in.
-    """
-
-    seconds: ClassVar[float] = 0.0
-    at_work: ClassVar[Compiling | None] = None
+class _Compiling(event.Listener):
+    """Times the compilation of our kernels, which is no time of a stage, and shows a bar."""
 
     def __init__(self) -> None:
-        self.n_compiled = 0
-        self._depth = 0  # a kernel compiles those that it calls
-        self._begin = 0.0
-        self._bar: Bar | None = None
+        self.n_compiled, self.seconds = 0, 0.0
+        self._open: list[Bar] = []  # a kernel compiles those that it calls
 
-    def on_start(self, _event: Any) -> None:
-        """Begin with another function."""
-        self._depth += 1
-        if self._bar is None:
-            self._begin = perf_counter()
-            self._bar = Bar("Compiling, once on this machine", unit="functions")
-            self._bar(self.n_compiled)
+    def on_start(self, event: Any) -> None:
+        """Show the bar."""
+        if _is_ours(event):
+            self._open.append(
+                self._open[0]
+                if self._open
+                else Bar("Compiling, once on this machine", unit="functions", done=self.n_compiled)
+            )
 
-    def on_end(self, _event: Any) -> None:
-        """Count it."""
-        self._depth -= 1
+    def on_end(self, event: Any) -> None:
+        """Count a function; after the outermost, add up the time."""
+        if not _is_ours(event):
+            return
         self.n_compiled += 1
-        if self._bar is not None:
-            self._bar(1)
-            if not self._depth:
-                Compiling.seconds += perf_counter() - self._begin
-                self._bar.close()
-                self._bar = None
+        bar = self._open.pop()
+        bar(1)
+        if not self._open:
+            self.seconds += perf_counter() - bar.begin
+            bar.close()
 
 
-@contextmanager
-def compile_progress() -> Iterator[Compiling]:
-    """Show how far compiling is, where there is a terminal; inside another one it is that one."""
-    if Compiling.at_work is not None:
-        yield Compiling.at_work
-        return
-    listener = Compiling.at_work = Compiling()
-    _register("numba:compile", listener)
-    try:
-        yield listener
-    finally:
-        Compiling.at_work = None
-        _unregister("numba:compile", listener)
+def _is_ours(event: Any) -> bool:
+    function = getattr(event.data["dispatcher"], "py_func", None)
+    return getattr(function, "__module__", "").startswith("surerec.")
+
+
+COMPILING: Final = _Compiling()
+"""What this process has compiled of surerec."""
+_register: Any = event.register  # numba has no types
+_register("numba:compile", COMPILING)
 
 
 @contextmanager
@@ -174,17 +157,16 @@ def stage(name: str) -> Iterator[None]:
             return
         title = name.capitalize()
         LOGGER.debug("%s …", title)
-        bar = Bar(title, is_stage=True)
-        begin, compiled, spent.in_stage = perf_counter(), Compiling.seconds, True
+        begin, compiled, spent.in_stage = perf_counter(), COMPILING.seconds, True
         try:
-            yield
+            with closing(Bar(title)):
+                yield
         finally:
-            bar.close()
             spent.in_stage = False
-            compiling = Compiling.seconds - compiled
+            compiling = COMPILING.seconds - compiled
             took = perf_counter() - begin - compiling
-            spent.add(name, took)
-            spent.add("compiling", compiling)
+            spent.stages[name] = spent.stages.get(name, 0.0) + took
+            spent.stages["compiling"] = spent.stages.get("compiling", 0.0) + compiling
         LOGGER.info("%s: %s", title, in_seconds(took))
 
 
@@ -223,7 +205,7 @@ class _Printer(logging.Handler):
 
 @contextmanager
 def progress(description: str, total: float | None, *, unit: str = "") -> Iterator[Bar]:
-    """Give a function that moves a bar forward; the bar vanishes when the work is done.
+    """Yield a function that moves a bar forward; the bar vanishes when the work is done.
 
     Parameters
     ----------
@@ -240,11 +222,8 @@ def progress(description: str, total: float | None, *, unit: str = "") -> Iterat
     ...     for _ in range(3):
     ...         advance(1)
     """
-    bar = Bar(description, total, unit)
-    try:
+    with closing(Bar(description, total, unit)) as bar:
         yield bar
-    finally:
-        bar.close()
     bar.log(logging.DEBUG)
 
 
@@ -252,21 +231,16 @@ class Bar:
     """How far a loop or a stage is: a row of the display, if any, and a log line now and then."""
 
     def __init__(
-        self,
-        description: str,
-        total: float | None = None,
-        unit: str = "",
-        *,
-        is_stage: bool = False,
+        self, description: str, total: float | None = None, unit: str = "", done: float = 0.0
     ) -> None:
-        self._description = description
-        self._total = total
-        self._unit = unit
-        self._done = 0.0
-        self._begin = self._logged = perf_counter()
+        self._description, self._total, self._unit, self._done = description, total, unit, done
+        self.begin = self._logged = perf_counter()
         self._row: TaskID | None = None
         if terminal().is_terminal and LOGGER.isEnabledFor(logging.WARNING):
-            self._show(is_stage=is_stage)
+            with _lock:
+                if not _display().tasks:
+                    _display().start()
+                self._row = _display().add_task(description, total=total, amount=self._amount())
 
     def __call__(self, amount: float) -> None:
         """Move forward."""
@@ -279,25 +253,11 @@ class Bar:
             self.log(logging.INFO)
 
     def describe(self, description: str) -> None:
-        """Say what is being done now.
-
-        Parameters
-        ----------
-        description : str
-            In the place of the one before.
-        """
+        """Replace the description of what is being done."""
         self._description = description
         LOGGER.info(description)
         if self._row is not None:
             _display().update(self._row, description=description)
-
-    def _show(self, *, is_stage: bool) -> None:
-        with _lock:
-            if not _display().tasks:
-                _display().start()
-            self._row = _display().add_task(
-                self._description, total=self._total, amount=self._amount(), is_stage=is_stage
-            )
 
     def close(self) -> None:
         """Leave the display, which ends with the last row."""
@@ -317,15 +277,9 @@ class Bar:
         return f"{' of '.join(f'{amount:,.0f}' for amount in amounts)} {self._unit}"
 
     def log(self, level: int) -> None:
-        """Log how far it is, and since when.
-
-        Parameters
-        ----------
-        level : int
-            Of the logger.
-        """
+        """Log how far it is, and since when, at a level of the logger."""
         far = self._amount() or (f"{self._done / self._total:.0%}" if self._total else "")
-        took = in_seconds(perf_counter() - self._begin)
+        took = in_seconds(perf_counter() - self.begin)
         LOGGER.log(level, "%s: %s", self._description, ", ".join(filter(None, (far, took))))
 
 
@@ -341,8 +295,7 @@ def _display() -> Progress:
     class Rows(rich.Progress):
         def get_renderables(self) -> Iterator[RenderableType]:
             slow = [each for each in self.tasks if (each.elapsed or 0.0) > AT_ONCE]
-            loops = [each for each in slow if not each.fields["is_stage"]]
-            yield self.make_tasks_table(loops or slow)
+            yield self.make_tasks_table(slow)
 
     return Rows(
         rich.TextColumn("{task.description}"),

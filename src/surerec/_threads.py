@@ -36,7 +36,7 @@ Result = TypeVar("Result")
 
 
 def available_threads() -> int:
-    """Give the number of threads to use: ``SUREREC_THREADS``, else the cores given to us."""
+    """Return the number of threads to use: ``SUREREC_THREADS``, else the cores given to us."""
     setting = os.environ.get("SUREREC_THREADS", "")
     if not setting:
         if hasattr(os, "sched_getaffinity"):
@@ -82,7 +82,7 @@ def equal_blocks(work: NDArray[np.integer], n_blocks: int | None = None) -> list
 
 
 def run_blocks(task: Callable[[Block], Result], blocks: Iterable[Block]) -> Iterator[Result]:
-    """Run `task` on every block, on all cores; give the results in the order of the blocks.
+    """Run `task` on every block, on all cores; yield the results in the order of the blocks.
 
     Only a few blocks are worked on ahead of the one that is asked for, so that results do not pile
     up behind a slow reader.

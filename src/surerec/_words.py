@@ -22,7 +22,7 @@ DAY: Final = 86_400_000_000
 
 
 def shown(value: object) -> str:
-    r"""Give what a value looks like, on one line and not longer than a sentence bears.
+    r"""Return what a value looks like, on one line and not longer than a sentence bears.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def public_name(own: Any) -> str | None:
 
 
 def near(typed: str, names: Iterable[str], *, n: int = 3, alike: float = 0.5) -> list[str]:
-    """Give the names that look most like what was typed, for a sentence that suggests them.
+    """Return the names that look most like what was typed, for a sentence that suggests them.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def near(typed: str, names: Iterable[str], *, n: int = 3, alike: float = 0.5) ->
 
 
 def day_of(time: int) -> str:
-    """Give the day of an instant in microseconds since 1970.
+    """Return the day of an instant in microseconds since 1970.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def day_of(time: int) -> str:
 
 
 def in_words(n_bytes: float) -> str:
-    """Say a number of bytes as a person would.
+    """Return a number of bytes in words.
 
     Examples
     --------

@@ -10,28 +10,6 @@ from surerec._words import shown
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = [
-    "AssumedIdsWarning",
-    "FetchError",
-    "HistoriesWarning",
-    "InProfile",
-    "InputError",
-    "LeftOutWarning",
-    "NoConfidence",
-    "NoUsers",
-    "NotFittedError",
-    "NotOffered",
-    "RepeatedMember",
-    "StaleModelWarning",
-    "StoreError",
-    "SurerecError",
-    "TooFewUsers",
-    "UnknownHistory",
-    "UnknownId",
-    "UnknownMembers",
-    "UnknownRecommender",
-]
-
 _NAMED = 5  # of the items of an unknown history
 
 
@@ -42,7 +20,7 @@ class SurerecError(Exception):
     """
 
     def __str__(self) -> str:
-        """Give the sentence, on one line whatever stands in it, such as a file's name."""
+        """Return the sentence, on one line whatever stands in it, such as a file's name."""
         return " ".join(super().__str__().splitlines())
 
 

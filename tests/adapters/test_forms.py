@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 import warnings
-from urllib.request import Request, urlopen
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from scipy.sparse import csr_matrix
 import surerec as sr
 from surerec.adapters import Factors, ItemItem
 from surerec.measures import State
-from surerec.testing import server_address
 
 BLOCKED = """
 import sys
@@ -44,71 +42,38 @@ def test_the_command_line_recommends_without_the_library(saved, films):
     sure, folder = saved
     user = films.users[3]
     command = [sys.executable, "-c", BLOCKED, "recommend", str(folder), "--user", str(user)]
-    done = subprocess.run(  # noqa: S603
-        [*command, "--confidence", "0.8", "--format", "json"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    asked = [*command, "--confidence", "0.8", "--format", "json"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)  # noqa: S603
     assert done.returncode == 0, done.stderr
     items = [row["item_id"] for row in json.loads(done.stdout)["items"]]
     assert items == sure.recommend(user, confidence=0.8).items
 
 
-def test_a_server_answers_without_the_library(saved, films, tmp_path):
-    pytest.importorskip("fastapi", reason="serving needs the extra: pip install 'surerec[serve]'")
-    sure, folder = saved
-    log = tmp_path / "serve.log"
-    command = [sys.executable, "-c", BLOCKED, "serve", str(folder), "--port", "0", "--workers", "1"]
-    with log.open("wb") as out:
-        server = subprocess.Popen(command, stderr=out)  # noqa: S603
-    try:
-        address = server_address(server, log)
-        assert address is not None, log.read_text()
-        for asked in ({"user": films.users[3]}, {"history": films.items.ids[:6].to_list()}):
-            body = json.dumps({**asked, "confidence": 0.8}).encode()
-            request = Request(  # noqa: S310
-                f"{address}v1/recommendations", body, {"Content-Type": "application/json"}
-            )
-            with urlopen(request, timeout=60) as answer:  # noqa: S310
-                items = [row["item_id"] for row in json.load(answer)["items"]]
-            assert items == sure.recommend(**asked, confidence=0.8).items
-    finally:
-        server.terminate()
-        server.wait(60)
-
-
 @pytest.mark.parametrize(
     "spoil",
     [
-        {"users": np.zeros((3, 8), np.float32)},
-        {"items": np.zeros((200, 8), np.float32)},
-        {"items": np.full((80, 8), np.nan, np.float32)},
-        {"items": np.zeros((80, 7), np.float32)},
-        {"items": np.zeros((80, 8), np.int64)},
-        {"items": np.zeros(80, np.float32)},
-        {"folding": np.array([0.1, -1.0])},
-        {"folding": np.array([np.nan, 1.0])},
-        {"folding": np.array([0.1])},
-        {"rows": "shifted"},
-        {"kind": {"item-item": "ALS"}},
-        {"kind": {"gossip": "ALS"}},
-        {"kind": {"factors": 7}},
-        {"kind": {}},
+        {"model_users": np.zeros((3, 8), np.float32)},
+        {"model_items": np.zeros((200, 8), np.float32)},
+        {"model_items": np.full((80, 8), np.nan, np.float32)},
+        {"model_items": np.zeros((80, 7), np.float32)},
+        {"model_items": np.zeros((80, 8), np.int64)},
+        {"model_items": np.zeros(80, np.float32)},
+        {"model_folding": np.array([0.1, -1.0])},
+        {"model_folding": np.array([np.nan, 1.0])},
+        {"model_folding": np.array([0.1])},
+        {"rows": np.full(400, 399)},
+        {"model": {"item-item": "ALS"}},
+        {"model": {"gossip": "ALS"}},
+        {"model": {"factors": 7}},
+        {"model": {}},
     ],
 )
 def test_factors_from_a_stranger_are_refused(saved, spoil):
     sure = saved[0]
     spec = sure.to_spec()
-    arrays, params = dict(spec.state.arrays), dict(spec.params)
-    for name, value in spoil.items():
-        if name == "kind":
-            params["model"] = value
-        elif name == "rows":
-            arrays["scorer_rows"] = np.where(arrays["scorer_rows"] >= 0, 399, -1)
-        else:
-            assert f"scorer_model_{name}" in arrays
-            arrays[f"scorer_model_{name}"] = value
+    params = {**spec.params, "model": spoil.pop("model", spec.params["model"])}
+    arrays = {**spec.state.arrays, **{f"scorer_{name}": value for name, value in spoil.items()}}
+    assert arrays.keys() == spec.state.arrays.keys()
     with pytest.raises((ValueError, KeyError)):
         type(sure)(**params).restore(sure.statistics_, State(arrays, spec.state.texts))
 

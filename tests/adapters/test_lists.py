@@ -23,23 +23,19 @@ def scores(halves):
     return found
 
 
-def frame_of(scores, past, k=None, *, shuffled=True):
+def frame_of(scores, past, k=None):
     """Write scores as a frame, the k best of each user; as other systems do, without the past."""
-    rows = []
-    for user, row in enumerate(scores):
-        order = np.argsort(-row, kind="stable")
-        order = order[np.isfinite(row[order])][:k]
-        rows.append(
-            pl.DataFrame(
-                {
-                    "user_id": [past.users[user]] * len(order),
-                    "item_id": past.items.ids.gather(order),
-                    "score": row[order],
-                }
-            )
-        )
-    frame = pl.concat(rows)
-    return frame.sample(fraction=1, shuffle=True, seed=1) if shuffled else frame
+    order = np.argsort(-scores, axis=1, kind="stable")
+    users, places = np.nonzero(np.isfinite(np.take_along_axis(scores, order, axis=1))[:, :k])
+    items = order[users, places]
+    frame = pl.DataFrame(
+        {
+            "user_id": past.users.ids.gather(users),
+            "item_id": past.items.ids.gather(items),
+            "score": scores[users, items],
+        }
+    )
+    return frame.sample(fraction=1, shuffle=True, seed=1)
 
 
 def missed(sure, past, future, epsilon, users):
@@ -53,20 +49,18 @@ def missed(sure, past, future, epsilon, users):
     return np.mean(lost)
 
 
-def half(future, keep_odd):
+def apart(past, future):
+    """Return the future of every other user, and the codes of the others who have one."""
     codes = np.arange(future.n_users)
-    return future.without_users(codes[codes % 2 == (0 if keep_odd else 1)])
-
-
-def codes_of(past, interactions):
-    took = interactions.users.ids.gather(np.flatnonzero(np.diff(interactions.offsets)))
-    return past.users.codes(took)
+    rest = future.without_users(codes[codes % 2 == 1])
+    others = rest.users.ids.gather(np.flatnonzero(np.diff(rest.offsets)))
+    return future.without_users(codes[codes % 2 == 0]), past.users.codes(others)
 
 
 def test_complete_lists_keep_the_promise_for_people_who_have_one(halves, scores):
     past, future = halves
-    sure = sr.wrap(frame_of(scores, past)).calibrate(past, half(future, keep_odd=True))
-    others = codes_of(past, half(future, keep_odd=False))
+    calibrating, others = apart(past, future)
+    sure = sr.wrap(frame_of(scores, past)).calibrate(past, calibrating)
     for epsilon in (0.1, 0.3):
         assert missed(sure, past, future, epsilon, others) == pytest.approx(epsilon, abs=0.04)
     said = str(sure.recommend(past.users[3], confidence=0.8).guarantee)
@@ -89,9 +83,8 @@ def test_short_lists_have_a_floor_and_tell_it(halves, scores):
     assert f"above {beyond.highest_confidence:.4g}" in str(beyond.guarantee)
     assert 1 - beyond.highest_confidence == pytest.approx(sure.floor_, abs=0.01)
     # What is said to be in no list is what keeps confidence down, but for the finite-sample term.
-    unknown = (
-        float(re.search(r"users, ([0-9.]+)% of what a user", beyond.guarantee.reason)[1]) / 100
-    )
+    said = re.search(r"users, ([0-9.]+)% of what a user", beyond.guarantee.reason)
+    unknown = float(said[1]) / 100
     assert 0 < 1 - beyond.highest_confidence - unknown < 1 / len(sure.calibration_) + 0.001
     assert sure.calibration_.unknown_share == pytest.approx(unknown, abs=0.01)
     assert len(beyond) == 10  # what is in no list is in no set
@@ -103,38 +96,42 @@ def test_short_lists_have_a_floor_and_tell_it(halves, scores):
 def test_a_fallback_reaches_every_level_that_the_past_allows(halves, scores, fallback):
     past, future = halves
     lists = frame_of(scores, past, k=10)
-    sure = sr.wrap(lists, fallback=fallback).calibrate(past, half(future, keep_odd=True))
+    calibrating, others = apart(past, future)
+    sure = sr.wrap(lists, fallback=fallback).calibrate(past, calibrating)
     assert sure.floor_ < 0.05
-    others = codes_of(past, half(future, keep_odd=False))
     assert missed(sure, past, future, 0.1, others) == pytest.approx(0.1, abs=0.04)
     picks = sure.recommend(past.users[5], confidence=0.9)
     best = past.items.ids.gather(np.argsort(-scores[5], kind="stable")[:10]).to_list()
     assert sorted(picks.items[:10]) == sorted(best)  # the list comes first
+    if fallback == "popularity":  # of the past, and of nobody's future
+        taken = np.bincount(past.items_taken, minlength=past.n_items)
+        counts = taken[past.items.codes(pl.Series(picks.items[10:]))]
+        assert (np.diff(counts) <= 0).all()
 
 
-def test_a_fallback_is_the_past_s_and_of_nobody_s_future(halves, scores):
-    past, future = halves
-    lists = frame_of(scores, past, k=5)
-    sure = sr.wrap(lists, fallback="popularity").calibrate(past, future)
-    popular = dict(
-        zip(past.items.ids, np.bincount(past.items_taken, minlength=past.n_items), strict=True)
-    )
-    counts = [popular[item] for item in sure.recommend(past.users[2], confidence=0.9).items[5:]]
-    assert counts == sorted(counts, reverse=True)
-
-
-@pytest.mark.parametrize("k", [None, 8])
-@pytest.mark.parametrize("fallback", [None, "popularity", "CM12"])
+@pytest.mark.parametrize(("k", "fallback"), [(None, None), (8, "popularity"), (8, "CM12")])
 def test_a_folder_holds_lists_whole(halves, scores, tmp_path, k, fallback):
     past, future = halves
     sure = sr.wrap(frame_of(scores, past, k=k), fallback=fallback).calibrate(past, future)
     sure.save(tmp_path / "lists")
     back = sr.load(tmp_path / "lists")  # and no scorer= is needed
-    for user in past.users.ids[:6]:
-        mine, theirs = (m.recommend(user, significance=0.6) for m in (sure, back))
-        assert mine.to_frame().equals(theirs.to_frame())
-        assert mine.guarantee == theirs.guarantee
+    asked = {"significance": 0.6}
+    assert back.recommend_many(**asked).equals(sure.recommend_many(**asked))
+    mine, theirs = (each.recommend(past.users[2], **asked).guarantee for each in (sure, back))
+    assert mine == theirs
     assert back.floor_ == sure.floor_
+
+
+def test_what_is_in_no_list_has_no_probability(halves, scores):
+    past, future = halves
+    frame = frame_of(scores, past, k=20)
+    sure = sr.wrap(frame).calibrate(past, future)
+    assessment = sure.model_.assess(sure.query(1))
+    listed = set(frame.filter(user_id=1)["item_id"])
+    inside = np.array([sure.items_[int(code)] in listed for code in assessment.candidates])
+    assert 0 < inside.sum() <= 20
+    found = assessment.chances(np.arange(len(inside))).probability
+    assert np.array_equal(np.isfinite(found), inside)
 
 
 def test_who_has_no_list_is_refused_or_left_out(halves, scores):
@@ -170,7 +167,7 @@ def test_lists_that_cannot_be_used_are_refused_in_a_sentence(halves, scores, spo
 
 def test_a_fallback_is_for_lists_and_known(halves, scores):
     past, future = halves
-    with pytest.raises(sr.InputError, match="fallback is 'magic'; choose popularity or one"):
+    with pytest.raises(sr.InputError, match="fallback is 'magic'; choose one of popularity, CM1"):
         sr.wrap(frame_of(scores, past), fallback="magic").calibrate(past, future)
     with pytest.raises(sr.InputError, match="fallback= completes lists"):
         sr.wrap(lambda histories: histories, items=[1], fallback="CM12").calibrate(past, future)
@@ -199,13 +196,20 @@ def test_the_command_line_writes_a_folder_that_everything_opens(
     many = cli("recommend", folder, "--all", "--confidence", 0.8, "--k", 3, "--output", rows)
     assert many.code == 0, many.err
     assert len(pl.read_csv(rows)) == 3 * past.n_users
+    again = pl.concat([future.to_frame(), past.to_frame().head(37)])
+    again.write_csv(tmp_path / "again.csv")
     wrong = write("bad.csv", "user_id,item_id,score\n1,2,x\n")
-    refused = cli("calibrate", tmp_path / "other", "--scores", wrong, *given[2:])
-    assert refused.code == 2
-    assert "bad.csv: 1 row with an unreadable score (first: line 2," in " ".join(
-        refused.err.split()
-    )
-    assert not (tmp_path / "other").exists()
-    share = cli("calibrate", tmp_path / "other", *given, "--horizon", 0.4)
-    assert share.code == 2
-    assert "'--horizon'" in share.err
+    for changed, said in [
+        (["--scores", wrong], "bad.csv: 1 row with an unreadable score (first: line 2,"),
+        (["--horizon", 0.4], "'--horizon'"),
+        (["--futures", tmp_path / "again.csv"], "--repeats drop"),
+    ]:
+        refused = cli("calibrate", tmp_path / "other", *given, *changed)
+        assert refused.code == 2
+        assert said in " ".join(refused.err.split())
+        assert not (tmp_path / "other").exists()
+    dropping = ("--futures", tmp_path / "again.csv", "--repeats", "drop")
+    dropped = cli("calibrate", tmp_path / "other", *given, *dropping)
+    assert "Dropped repeats: 37 of the" in " ".join(dropped.err.split())
+    picks = cli("recommend", tmp_path / "other", "--user", past.users[3], "--format", "json")
+    assert "from which 37 repeats were dropped" in picks.out

@@ -1,13 +1,15 @@
-"""Anything that scores, wrapped: functions, objects with score(history)."""
+"""Anything that scores, wrapped: what it answers, covers and saves, and what is refused."""
 
 import copy
 from functools import partial
 
 import numpy as np
+import polars as pl
 import pytest
 
 import surerec as sr
 from surerec._words import DAY
+from surerec.storage import read_card
 from tests.adapters.asking import imported_with_surerec
 
 
@@ -37,9 +39,14 @@ def neighbours(past):
     return near, ids
 
 
-def test_a_function_from_histories_to_scores(halves, tmp_path):
+@pytest.fixture(scope="module")
+def by_likeness(halves):
+    return neighbours(halves[0])
+
+
+def test_a_function_from_histories_to_scores(halves, by_likeness, tmp_path):
     past, future = halves
-    near, ids = neighbours(past)
+    near, ids = by_likeness
     sure = sr.wrap(near, items=ids).calibrate(past, future)
     user = past.users[1]
     picks = sure.recommend(user, confidence=0.8)
@@ -55,9 +62,9 @@ def test_a_function_from_histories_to_scores(halves, tmp_path):
         sr.load(tmp_path / "near", scorer=lambda histories: -near(histories))
 
 
-def test_a_function_of_one_history_scores_as_one_of_a_list(halves):
+def test_a_function_of_one_history_scores_as_one_of_a_list(halves, by_likeness):
     past, future = halves
-    near, ids = neighbours(past)
+    near, ids = by_likeness
     likeness = np.stack([near([[each]])[0] for each in ids])
     place = {each: number for number, each in enumerate(ids)}
 
@@ -146,12 +153,12 @@ def test_the_calendar_says_of_which_days_it_speaks(films):
 
 
 def test_other_libraries_are_not_imported():
-    assert imported_with_surerec("implicit", "rectools", "lenskit", "torch") == "[]"
+    assert imported_with_surerec() == []
 
 
-def test_a_name_takes_the_place_of_a_class_or_a_lambda(halves, tmp_path):
+def test_a_name_takes_the_place_of_a_class_or_a_lambda(halves, by_likeness, tmp_path):
     past, future = halves
-    near, ids = neighbours(past)
+    near, ids = by_likeness
     plain = sr.wrap(lambda histories: near(list(histories)), items=ids).calibrate(past, future)
     said = str(plain.recommend(past.users[1], confidence=0.8).guarantee)
     assert "the wrapped model learned nothing from their future" in said
@@ -193,3 +200,172 @@ def test_a_refit_calibrates_item_lists_on_the_same_items():
     kept = [each.model_.item_lists["some"].users for each in (once, again)]
     assert kept[0].entries.tolist() == kept[1].entries.tolist()
     assert kept[0].first_ranks.tolist() == kept[1].first_ranks.tolist()
+
+
+def test_precision_is_promised_saved_and_refused(halves, by_likeness, tmp_path):
+    near, ids = by_likeness
+    sure = sr.wrap(near, items=ids, promise="precision").calibrate(*halves)
+    picks = sure.recommend(1, precision=0.15)
+    said = "is among items new to the user that they consume next on average over users of the fit"
+    assert said in str(picks.guarantee)
+    assert "Assumes that near learned nothing" in str(picks.guarantee)
+    with pytest.raises(sr.InputError, match=r"cannot be promised to users of the fit here"):
+        sure.recommend(1, precision=0.95)
+    sure.save(tmp_path / "model")
+    back = sr.load(tmp_path / "model", scorer=near)
+    assert back.recommend(1, precision=0.15).to_frame().equals(picks.to_frame())
+    assert back.recommend(1, precision=0.15).guarantee == picks.guarantee
+
+
+def test_item_lists_are_calibrated_before_saving(halves, by_likeness, tmp_path):
+    near, ids = by_likeness
+    sure = sr.wrap(near, items=ids).calibrate(*halves).allow("even", ids[::2])
+    asked = {"user": 1, "confidence": 0.8, "item_list": "even"}
+    picks = sure.recommend(**asked)
+    assert set(picks.items) <= set(ids[::2])
+    said = "users of the fit who consume at least one of the 40 items of the list"
+    assert said in str(picks.guarantee)
+    sure.save(tmp_path / "model")
+    back = sr.load(tmp_path / "model", scorer=near)
+    assert back.recommend(**asked).to_frame().equals(picks.to_frame())
+    with pytest.raises(sr.InputError, match="before saving it"):
+        back.allow("odd", ids[1::2])
+
+
+@pytest.mark.filterwarnings("ignore::surerec.errors.StaleModelWarning")
+@pytest.mark.parametrize("settings", [{}, {"covers": "fit"}, {"window": 60.0, "refit": True}])
+def test_a_copy_has_probabilities_and_item_lists_too(films, settings):
+    some = films.items.ids[:40]
+    sure = sr.wrap(Popular(), **settings).fit(films, lists={"some": some})
+    asked = {"history": films.profile(1)["item_id"].to_list()}
+    if sure.covers_ == "fit":
+        held = set(sure.calibration_.users.tolist())
+        asked = {"user": next(user for user in films.users.ids if user - 1 not in held)}
+    whole = sure.recommend(**asked, confidence=0.95)
+    assert whole.to_frame()["probability"].is_not_nan().any()
+    listed = sure.recommend(**asked, confidence=0.8, item_list="some")
+    assert set(listed.items) <= set(some)
+    assert "items of the list 'some'" in str(listed.guarantee)
+
+
+def flat(histories):
+    return np.zeros((len(histories), 3))
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "said"),
+    [
+        (5, {}, r"cannot be wrapped: give a model of implicit .*score\(history\), a function"),
+        (dict, {}, "the class dict cannot be wrapped"),
+        (flat, {"items": [1, 2, 3], "covers": "all"}, "covers is 'all'; choose one of fit, newco"),
+        (flat, {}, "Which items flat scores is not known: give items="),
+        (flat, {"items": [1, 2, 2]}, "items= names 2 twice"),
+        (flat, {"items": [1.5, None]}, "items= must list ids"),
+        (flat, {"items": ["x", "y", "z"]}, "80 of the 80 items of the past are not in the cata"),
+    ],
+)
+def test_what_cannot_be_wrapped_or_calibrated(halves, model, settings, said):
+    with pytest.raises(sr.InputError, match=said):
+        sr.wrap(model, **settings).calibrate(*halves)
+
+
+def test_a_function_cannot_be_fitted(halves):
+    with pytest.raises(sr.InputError, match=r"flat comes fitted, .*call calibrate\(past, future\)"):
+        sr.wrap(flat, items=[1, 2, 3]).fit(halves[0])
+
+
+def some(halves, change=lambda scores: scores):
+    """Wrap a function that scores items by their place."""
+    ids = halves[0].items.ids.to_list()
+
+    def score(histories):
+        return change(np.tile(np.arange(len(ids), dtype=float), (len(histories), 1)))
+
+    return sr.wrap(score, items=ids)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda rows: np.where(rows == 3, np.nan, rows), "scores that are not numbers; nothing ca"),
+        (np.zeros_like, "score gives all items the same score for everybody"),
+        (lambda rows: rows[:, :79], r"gave scores of shape \(\d+, 79\): a function of"),
+    ],
+)
+def test_scores_that_cannot_be_used(halves, change, said):
+    with pytest.raises(sr.InputError, match=said):
+        some(halves, change).calibrate(*halves)
+
+
+def test_a_score_method_gives_one_for_each_item(halves):
+    class One:
+        def score(self, history):
+            return [1.0, 2.0, len(history)]
+
+    with pytest.raises(sr.InputError, match=r"One gave scores of shape \(3,\): score\(history\)"):
+        sr.wrap(One(), items=halves[0].items.ids).calibrate(*halves)
+
+
+def test_a_future_of_users_who_are_not_known(halves):
+    past, future = halves
+    later, moved = future.to_frame(), pl.col("user_id") + 10_000
+    with pytest.raises(sr.InputError, match=r"Not one of the \d+ users of the future is in the pa"):
+        some(halves).calibrate(past, later.with_columns(moved))
+    few = pl.when(pl.col("user_id") < 20).then(moved).otherwise("user_id")
+    with pytest.warns(sr.LeftOutWarning, match=r"\d+ of the \d+ users of the future are not in th"):
+        sure = some(halves).calibrate(past, later.with_columns(user_id=few))
+    assert len(sure.calibration_) > 100
+    with pytest.raises(sr.InputError, match="Nobody of whom 5 items are known in the past took"):
+        some(halves).calibrate(past.keeping(np.arange(past.n_rows) < 4), future)
+
+
+def test_what_a_calibrated_function_cannot_answer(halves, tmp_path, cli):
+    sure = some(halves).calibrate(*halves)
+    with pytest.raises(sr.InputError, match="Give user= or history=, not both"):
+        sure.recommend(halves[0].users[1], history=[1, 2], confidence=0.8)
+    with pytest.raises(sr.InputError, match="was not counted here, as a wrapped model needs no"):
+        sr.InductiveConformal("CM12").fit(sure.statistics_).recommend(1, confidence=0.8)
+    sure.save(tmp_path / "model")
+    assert read_card(tmp_path / "model")["settings"]["rows"] == "none"
+    asked = cli("recommend", tmp_path / "model", "--user", "1", "--confidence", "0.8")
+    assert asked.code == 2
+    assert "was saved without its scorer (score)" in asked.err
+
+
+N_AGAIN = 37
+
+
+@pytest.fixture(scope="module")
+def again(halves):
+    """The future with 37 rows that users have in their past."""
+    past, future = (each.to_frame() for each in halves)
+    moved = past.head(N_AGAIN).with_columns(datetime=pl.lit(future["datetime"].max()))
+    return pl.concat([future, moved])
+
+
+def test_repeats_are_refused_with_an_offer_to_drop_them(halves, again):
+    said = (
+        r"37 of the [\d,]+ rows of the future \(1\.\d%\) repeat an item of the user's past, such as"
+        r' user .* and item .*\. .* items new to the user\. Drop them with repeats="drop"'
+    )
+    with pytest.raises(sr.InputError, match=said):
+        some(halves).calibrate(halves[0], again)
+    with pytest.raises(sr.InputError, match=r"\(100\.0%\) repeat .* Nothing is left to calibrate"):
+        some(halves).calibrate(halves[0], halves[0], repeats="drop")
+    with pytest.raises(sr.InputError, match="repeats is 'keep'"):
+        some(halves).calibrate(*halves, repeats="keep")
+
+
+def test_dropped_repeats_are_counted_and_said(halves, again, tmp_path):
+    with pytest.warns(sr.LeftOutWarning, match=r"Dropped repeats: 37 of the .* such as user"):
+        sure = some(halves).calibrate(halves[0], again, repeats="drop")
+    without = some(halves).calibrate(*halves)
+    user = halves[0].users[3]
+    picks, same = (each.recommend(user, confidence=0.8) for each in (sure, without))
+    assert picks.to_frame().equals(same.to_frame())
+    said = "learned nothing from their future, from which 37 repeats were dropped"
+    assert said in str(picks.guarantee)
+    assert "dropped" not in str(same.guarantee)
+    sure.save(tmp_path / "model")
+    back = sr.load(tmp_path / "model", scorer=sure.wrapped_)
+    assert back.recommend(user, confidence=0.8).guarantee == picks.guarantee

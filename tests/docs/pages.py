@@ -8,6 +8,8 @@ from pathlib import Path
 
 import polars as pl
 
+from checks.site import commands as all_commands
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -49,6 +51,14 @@ def write_shop(folder, taken):
         connection.execute("CREATE TABLE orders (customer, sku, bought_at)")
         rows = taken.to_frame().with_columns(pl.col("datetime").dt.epoch("s")).iter_rows()
         connection.executemany("INSERT INTO orders VALUES (?, ?, ?)", rows)
+
+
+def check_understood(words):
+    """Check that the command line knows a command and all its options; nothing is run."""
+    known = dict(all_commands())
+    names = tuple(words[:2]) if tuple(words[:2]) in known else tuple(words[:1])
+    with known[names].make_context(names[-1], list(words[len(names) :])) as context:
+        assert context.params is not None
 
 
 def blocks(page, language):

@@ -19,7 +19,7 @@ import pytest
 import surerec as sr
 from checks.site import commands as all_commands
 from surerec.datasets import CATALOGUE
-from tests.docs.pages import write_files
+from tests.docs.pages import check_understood, write_files
 
 # Examples that others continue, and the path that shows that they were run.
 FIRST = {
@@ -145,11 +145,7 @@ def test_every_command_but_the_plainest_has_an_example():
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_every_example_is_understood(example):
-    words = tuple(shlex.split(example.rpartition(" | ")[2])[1:])
-    known = dict(all_commands())
-    names = words[:2] if words[:2] in known else words[:1]
-    with known[names].make_context(names[-1], list(words[len(names) :])) as context:
-        assert context.params is not None
+    check_understood(shlex.split(example.rpartition(" | ")[2])[1:])
 
 
 @pytest.mark.parametrize("example", SHORT)

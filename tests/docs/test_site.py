@@ -20,10 +20,6 @@ def test_the_search_needs_no_server_and_no_net():
     assert (ROOT / "docs" / shim).is_file()
 
 
-def test_make_docs_says_where_the_site_is():
-    assert "file://$(CURDIR)/site/index.html" in (ROOT / "Makefile").read_text()
-
-
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium: apt-get install chromium")
 @pytest.mark.skipif(not SITE.exists(), reason="the site is not built: make docs")
 @pytest.mark.parametrize("name", ["index.html", "reference/surerec.audit.html"])

@@ -10,21 +10,33 @@ import numpy as np
 import polars as pl
 from scipy.sparse import csr_matrix, issparse
 
-from surerec._state import State
+from surerec._arguments import check_number
+from surerec._state import ArraySchema, State, check_arrays
 from surerec.errors import InputError, NotFittedError
 from surerec.interactions import IdMap, whole_floats
 from surerec.measures import Contribution
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
     from surerec.interactions import Interactions
 
-_FLOATS: Final = (np.float32, np.float64)
+_FLOATS: Final = ("float32", "float64")
+_INDICES: Final = ("int32", "int64")
 _MATRIX: Final = 2  # dimensions
 _STRONGEST: Final = 10
+_OF_FACTORS: Final = {
+    "users": ArraySchema(_FLOATS, ("n_users", "n_factors")),
+    "items": ArraySchema(_FLOATS, ("n_items", "n_factors")),
+    "folding": ArraySchema("float64", (None,)),
+}
+_OF_WEIGHTS: Final = {
+    "weights": ArraySchema(_FLOATS, None),
+    "base": ArraySchema("float64", (None,)),
+}
+_OF_ROWS: Final = {name: ArraySchema(_INDICES, (None,)) for name in ("offsets", "columns")}
 
 
 class Factors:
@@ -61,13 +73,9 @@ class Factors:
                 f"users have {self.users.shape[1]} factors and items {self.items.shape[1]}; they "
                 "must have as many."
             )
-        if folding is not None and not (
-            np.isfinite(folding).all() and folding[0] >= 0 and folding[1] > 0
-        ):
-            raise InputError(
-                f"folding is {folding}; give a regularization of 0 or more and a positive "
-                "confidence."
-            )
+        if folding is not None:
+            check_number("folding[0]", folding[0], 0, np.inf, "0 or more", ends=(True, False))
+            check_number("folding[1]", folding[1], 0, np.inf, "above 0")
         self.folding = folding
         self.folds_in = folding is not None
         self.n_users, self.n_items = len(self.users) or None, len(self.items)
@@ -119,12 +127,6 @@ class Factors:
         wide = self.items.astype(np.float64)
         return wide.T @ wide + self._folding[0] * np.eye(wide.shape[1])
 
-    def of_users(self, rows: NDArray[np.intp]) -> Self:
-        """Return the same item factors with those of some users."""
-        if len(rows) == len(self.users):
-            return self
-        return type(self)(self.users[rows], self.items, self.folding)
-
     def state(self) -> State:
         """Return the factors and how users are folded in."""
         folding = np.array(self.folding or (), dtype=np.float64)
@@ -133,12 +135,9 @@ class Factors:
     @classmethod
     def from_state(cls, state: State) -> Self:
         """Read them back; KeyError or ValueError if this is not their state."""
-        arrays = _named(state, {"users", "items", "folding"})
-        folding = arrays["folding"]
-        if folding.dtype != np.float64 or folding.shape not in ((0,), (2,)):
-            raise ValueError("folding is not that of factors")
-        pair = (folding[0], folding[1]) if len(folding) else None
-        return cls(arrays["users"], arrays["items"], pair)
+        check_arrays("factors", _OF_FACTORS, state.arrays)
+        pairs = [(first, second) for first, second in state.arrays["folding"].reshape(-1, 2)]
+        return cls(state.arrays["users"], state.arrays["items"], pairs[0] if pairs else None)
 
 
 class ItemItem:
@@ -209,25 +208,14 @@ class ItemItem:
     @classmethod
     def from_state(cls, state: State) -> Self:
         """Read them back; KeyError or ValueError if this is not their state."""
-        is_dense = state.arrays["weights"].ndim == _MATRIX
-        names = {"weights", "base"} | (set() if is_dense else {"offsets", "columns"})
-        arrays = _named(state, names)
-        weights, base = arrays["weights"], arrays["base"]
-        if base.dtype != np.float64 or base.ndim != 1:
-            raise ValueError("base is not that of item-item weights")
-        if weights.ndim == _MATRIX:
-            return cls(weights, base)
-        offsets, columns = arrays["offsets"], arrays["columns"]
-        if offsets.dtype.kind != "i" or columns.dtype.kind != "i":
-            raise ValueError("offsets and columns are not those of item-item weights")
-        n_items = len(base)
-        return cls(csr_matrix((weights, columns, offsets), shape=(n_items, n_items)), base)
-
-
-def _named(state: State, names: set[str]) -> Mapping[str, NDArray[Any]]:
-    if state.texts or state.arrays.keys() != names:
-        raise ValueError("its arrays are not those of such a model")
-    return state.arrays
+        arrays = state.arrays
+        is_dense = arrays["weights"].ndim == _MATRIX
+        check_arrays("item-item weights", _OF_WEIGHTS | ({} if is_dense else _OF_ROWS), arrays)
+        if is_dense:
+            return cls(arrays["weights"], arrays["base"])
+        n_items = len(arrays["base"])
+        rows = (arrays["weights"], arrays["columns"], arrays["offsets"])
+        return cls(csr_matrix(rows, shape=(n_items, n_items)), arrays["base"])
 
 
 Form: TypeAlias = Factors | ItemItem
@@ -237,7 +225,7 @@ FORMS: Final[dict[str, type[Form]]] = {each.stored: each for each in (Factors, I
 
 def _matrix(name: str, given: ArrayLike) -> NDArray[np.floating]:
     found = np.asarray(given)
-    if found.dtype not in _FLOATS or found.ndim != _MATRIX or not np.isfinite(found).all():
+    if found.dtype.name not in _FLOATS or found.ndim != _MATRIX or not np.isfinite(found).all():
         raise InputError(f"{name} must be a matrix of finite numbers, of float32 or float64.")
     return found
 
@@ -245,7 +233,7 @@ def _matrix(name: str, given: ArrayLike) -> NDArray[np.floating]:
 def _sparse(given: Any) -> csr_matrix:
     found = csr_matrix(given)
     found.check_format(full_check=True)  # indices from a file must not lead out of the matrix
-    if found.data.dtype not in _FLOATS or not np.isfinite(found.data).all():
+    if found.data.dtype.name not in _FLOATS or not np.isfinite(found.data).all():
         raise InputError("weights must be finite numbers, of float32 or float64.")
     return found
 
@@ -282,8 +270,8 @@ class Adapter:
         Whom it was fitted on, in words.
     lacking : str
         What an item is that it cannot rank, in words.
-    given_name, saved_name : str or None
-        The name that ``wrap(name=)`` gave it, and its own one in the folder that it comes from.
+    given_name : str or None
+        The name that ``wrap(name=)`` or a model folder gave it.
     """
 
     model: Any
@@ -300,7 +288,6 @@ class Adapter:
     people: str = "users of the fit"
     lacking: str = "unknown to the model"
     given_name: str | None = None
-    saved_name: str | None = None
 
     @property
     def name(self) -> str:
@@ -309,8 +296,8 @@ class Adapter:
 
     @property
     def own_name(self) -> str:
-        """The name of a model that was given none: as it was saved, or that of its class."""
-        return self.saved_name or type(self.model).__name__
+        """The name of a model that was given none: by default that of its class."""
+        return type(self.model).__name__
 
     @property
     def short_name(self) -> str:
@@ -382,6 +369,13 @@ class Adapter:
         """
         raise NotImplementedError
 
+    def around(self, model: Any, form: Form | None, items: IdMap, users: IdMap) -> Self:
+        """Return the adapter of a copy of the model that was fitted on these items and users."""
+        fresh = copy(self)
+        fresh.model, fresh.form, fresh.assumes_ids = model, form, False
+        fresh.items, fresh.users = items, users
+        return fresh
+
     def knowing(self, past: Interactions) -> Self:
         """Return the same model on what is known; by default with the users of the past alone.
 
@@ -394,7 +388,7 @@ class Adapter:
             return self
         kept = np.flatnonzero(past.users.codes(self.users.ids) >= 0)
         found = copy(self)
-        found.form = self.form.of_users(kept)
+        found.form = Factors(self.form.users[kept], self.form.items, self.form.folding)
         found.users = IdMap(self.users.ids.gather(kept), noun="user")
         return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from copy import copy, deepcopy
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
@@ -63,16 +63,13 @@ class ImplicitAdapter(Adapter):
         columns = known.items_taken.astype(np.int64)
         taken = csr_matrix((ones, columns, offsets), shape=(len(in_fit), known.n_items))
         taken.sort_indices()
-        fresh = copy(self)
-        fresh.model = _cleared(self.model)
+        model = _cleared(self.model)
         with warnings.catch_warnings():
             # Item-item models turn their own input into another kind of matrix, and warn of it.
             warnings.simplefilter("ignore")
-            fresh.model.fit(taken, show_progress=False)
-        fresh.form = as_form(fresh.model)
-        fresh.items, fresh.assumes_ids = known.items, False
-        fresh.users = IdMap(known.users.ids.gather(in_fit), noun="user")
-        return fresh
+            model.fit(taken, show_progress=False)
+        users = IdMap(known.users.ids.gather(in_fit), noun="user")
+        return self.around(model, as_form(model), known.items, users)
 
 
 def as_form(model: Any) -> Form | None:
@@ -132,18 +129,14 @@ class RecToolsAdapter(Adapter):
             inner = ImplicitAdapter(_cleared(vars(model)["_model"]))
             self.knows_users, self.folds_in = inner.knows_users, inner.folds_in
         if model.is_fitted:
-            self.look_again()
+            self.form = to_form(model)
+            self.folds_in = self.form.folds_in  # ALS with features folds nobody in
             self.items, self.assumes_ids = self._item_ids(items), items is None
             if self.knows_users or users is not None:
                 n_users = self.arrays().n_users
                 self.users = ids_of(_of_map(users, n_users), n_users, "user", self.name)
         elif items is not None:  # the catalogue of a copy that is to be fitted
             self.items = ids_of(_of_map(items, None), None, "item", self.name)
-
-    def look_again(self) -> None:
-        """Read the arrays of a fitted model; ALS with features folds nobody in."""
-        self.form = self._to_form(self.model)
-        self.folds_in = self.form.folds_in
 
     def _item_ids(self, items: Iterable[Any] | None) -> IdMap:
         n_items = self.arrays().n_items
@@ -159,9 +152,8 @@ class RecToolsAdapter(Adapter):
         from rectools import Columns  # noqa: PLC0415
         from rectools.dataset import Dataset  # noqa: PLC0415
 
-        fresh = copy(self)
-        fresh.model = deepcopy(self.model)
-        inner = vars(fresh.model)
+        model = deepcopy(self.model)
+        inner = vars(model)
         if "_model" in inner:  # what is fitted: implicit's factorisation goes on from what it finds
             inner["_model"] = _cleared(inner["_model"])
         owners = np.repeat(np.arange(known.n_users), np.diff(known.offsets))
@@ -172,15 +164,14 @@ class RecToolsAdapter(Adapter):
             Columns.Datetime: known.times.astype("datetime64[us]"),
         }
         dataset = Dataset.construct(pd.DataFrame(rows))
-        fresh.model.fit(dataset)
-        fresh.look_again()
+        model.fit(dataset)
         columns = dataset.item_id_map.external_ids
         # What nobody took has no column in the model: it comes last, without a score.
         never = np.setdiff1d(np.arange(known.n_items), columns)
-        fresh.items = IdMap(known.items.ids.gather(np.append(columns, never)), noun="item")
-        fresh.assumes_ids = False
-        in_fit = dataset.user_id_map.external_ids
-        fresh.users = IdMap(known.users.ids.gather(in_fit), noun="user")
+        items = IdMap(known.items.ids.gather(np.append(columns, never)), noun="item")
+        users = IdMap(known.users.ids.gather(dataset.user_id_map.external_ids), noun="user")
+        fresh = self.around(model, self._to_form(model), items, users)
+        fresh.folds_in = fresh.arrays().folds_in
         return fresh
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from copy import copy
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import lenskit
 import numpy as np
@@ -66,27 +65,28 @@ class LensKitAdapter(Adapter):
         scorer = model.component("scorer")
         self.knows_users = not _scores_by(scorer, _BY_HISTORY) or _wants_user(scorer)
         self.folds_in = not _scores_by(scorer, _BY_USER) and not _wants_user(scorer)
-        own, own_users = _vocabularies(model)
+        own = _vocabulary(model, "item")
         if own is not None:
             self.form = as_form(scorer)
-            self.items, self.users = _ids(own, "item"), own_users and _ids(own_users, "user")
+            self.items, self.users = own, _vocabulary(model, "user")
             self.folds_in = self.folds_in and self.scores_a_history()
-            self._check_given(items, users)
+            self._check_given(own, items, users)
         elif items is not None:  # the catalogue of a copy that is to be trained
             self.items = ids_of(items, None, "item", self.name)
 
-    def _check_given(self, items: Iterable[Any] | None, users: Iterable[Any] | None) -> None:
+    def _check_given(
+        self, own: IdMap, items: Iterable[Any] | None, users: Iterable[Any] | None
+    ) -> None:
         """Set ids only as far as the pipeline has none of its own."""
-        assert self.items is not None  # noqa: S101  # of a trained pipeline
         if items is not None:
             given = ids_of(items, None, "item", self.name)
-            if (given.codes(self.items.ids) < 0).any():
+            if (given.codes(own.ids) < 0).any():
                 raise InputError(
                     f"items= lacks items that {self.name} was trained on; leave it out: a pipeline "
                     "keeps its ids."
                 )
-            more = given.ids.filter(pl.Series(self.items.codes(given.ids) < 0))
-            self.items = ids_of([*self.items.ids, *more], None, "item", self.name)
+            more = given.ids.filter(pl.Series(own.codes(given.ids) < 0))
+            self.items = ids_of([*own.ids, *more], None, "item", self.name)
         if users is not None and self.users is None:
             self.users = ids_of(users, None, "user", self.name)
 
@@ -97,7 +97,7 @@ class LensKitAdapter(Adapter):
 
     def check_fitted(self) -> None:
         """Refuse a pipeline without a vocabulary."""
-        if _vocabularies(self.model)[0] is None:
+        if _vocabulary(self.model, "item") is None:
             raise NotFittedError(
                 f"This pipeline ({self.name}) is not trained: train it, or let "
                 "wrap(pipeline).fit(interactions) train a copy."
@@ -142,8 +142,7 @@ class LensKitAdapter(Adapter):
 
     def fitted_on(self, known: Interactions) -> Self:
         """Train a clone, which has nothing of what the pipeline learned."""
-        fresh = copy(self)
-        fresh.model = self.model.clone()
+        model = self.model.clone()
         owners = np.repeat(np.arange(known.n_users), np.diff(known.offsets))
         rows = pl.DataFrame(
             {
@@ -154,15 +153,14 @@ class LensKitAdapter(Adapter):
         )
         data = from_interactions_df(rows.to_pandas(), items=known.items.ids.to_list())
         try:
-            fresh.model.train(data, TrainingOptions(rng=_SEED))
+            model.train(data, TrainingOptions(rng=_SEED))
         except (KeyError, ValueError, RuntimeError) as error:
             raise InputError(
                 f"No copy of {self.name} can be trained on who took what, without ratings: {error}."
             ) from error
-        fresh.form = as_form(fresh.model.component("scorer"))
-        own = _vocabularies(fresh.model)[0]
-        fresh.items = known.items if own is None else _ids(own, "item")
-        fresh.users = IdMap(known.users.ids.gather(np.unique(owners)), noun="user")
+        items = _vocabulary(model, "item") or known.items
+        users = IdMap(known.users.ids.gather(np.unique(owners)), noun="user")
+        fresh = self.around(model, as_form(model.component("scorer")), items, users)
         fresh.folds_in = self.folds_in and fresh.scores_a_history()
         return fresh
 
@@ -199,25 +197,14 @@ def _wants_user(scorer: Any) -> bool:
     )
 
 
-def _vocabularies(pipeline: Any) -> tuple[Vocabulary | None, Vocabulary | None]:
-    """Return the items and the users that a pipeline was trained on, as far as it keeps them."""
-    names = pipeline.component_names()
-    components = [pipeline.component("scorer"), *map(pipeline.component, names)]
-    return tuple(  # type: ignore[return-value]
-        next((v for each in components for v in _kept(each, kind)), None)
-        for kind in ("items", "users")
-    )
-
-
-def _kept(component: Any, kind: str) -> Iterable[Vocabulary]:
-    side = {"items": "col_vocabulary", "users": "row_vocabulary"}[kind]
-    places = (
-        getattr(component, kind, None),
-        getattr(component, f"{kind}_", None),
-        getattr(getattr(component, "interactions", None), side, None),  # the lookup of histories
-    )
-    return (each for each in places if isinstance(each, Vocabulary))
-
-
-def _ids(vocabulary: Vocabulary, noun: str) -> IdMap:
-    return ids_of(vocabulary.ids().tolist(), None, noun, "LensKit")
+def _vocabulary(pipeline: Any, kind: Literal["item", "user"]) -> IdMap | None:
+    """Return the items or the users that a pipeline was trained on, as far as it keeps them."""
+    side = {"item": "col_vocabulary", "user": "row_vocabulary"}[kind]
+    for name in ("scorer", *pipeline.component_names()):
+        component = pipeline.component(name)
+        lookup = getattr(component, "interactions", None)  # of histories
+        for place, attribute in ((component, f"{kind}s"), (component, f"{kind}s_"), (lookup, side)):
+            found = getattr(place, attribute, None)
+            if isinstance(found, Vocabulary):
+                return ids_of(found.ids().tolist(), None, kind, "LensKit")
+    return None

@@ -6,13 +6,14 @@ import os
 import threading
 from contextlib import suppress
 from copy import copy, deepcopy
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 import polars as pl
 
-from surerec._arguments import check_offsets
+from surerec._arguments import check_choice, check_offsets
 from surerec._state import ArraySchema, State, check_arrays
 from surerec._words import declared_name, public_name
 from surerec.adapters._adapter import FORMS, Adapter, Form, FormAdapter, ids_of
@@ -124,13 +125,10 @@ class OwnAdapter(Adapter):
 
     def fitted_on(self, known: Interactions) -> Self:
         """Call ``fit(interactions)`` of a copy."""
-        fresh = copy(self)
-        fresh.model = deepcopy(self.model)
-        fresh.model.fit(known)
-        if not self.knows_all:
-            fresh.items = known.items
-        fresh.users = known.users
-        return fresh
+        model = deepcopy(self.model)
+        model.fit(known)
+        items = self.catalogue if self.knows_all else known.items
+        return self.around(model, None, items, known.users)
 
     def value(
         self, scores: NDArray[np.float64], history_length: int | NDArray[np.int64]
@@ -196,8 +194,8 @@ class ListsAdapter(Adapter):
         new = self.catalogue.codes(past.items.ids) < 0
         found = copy(self)
         found.items = IdMap(pl.concat([ids[0], ids[1].filter(pl.Series(new))]), noun="item")
-        found.users = IdMap(self.users.ids.gather(kept), noun="user")
         found.model = _of_users(self.model, kept)
+        found.users = found.model.users
         return found
 
     def completed(
@@ -218,25 +216,18 @@ class ListsAdapter(Adapter):
         columns, rows : array of int
             Of each item and user of theirs, by code, the line here.
         """
-        profiles = statistics.interactions
-        if fallback == POPULARITY:
-            taken = statistics.support.astype(np.float64)
-
-            def scores(row: int) -> NDArray[np.float64]:  # noqa: ARG001
-                return taken
-        else:
+        profiles, held = statistics.interactions, statistics.support > 0
+        scorer = None
+        if fallback != POPULARITY:
             scorer = as_recipe(fallback).fit(count_precedence(profiles, strategy="on-demand"))
-            codes = np.full(len(self.model.users), -1)
-            codes[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
-
-            def scores(row: int) -> NDArray[np.float64]:
-                return scorer.score_query(Query.of_user(profiles, int(codes[row])))
-
-        held = statistics.support > 0
+        codes = np.full(len(self.model.users), -1)
+        codes[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
 
         def complete(row: int) -> NDArray[np.float64]:
-            found = np.full(len(columns), np.nan)
-            found[columns[held]] = scores(row)[held]
+            found, scores = np.full(len(columns), np.nan), statistics.support.astype(np.float64)
+            if scorer is not None:
+                scores = scorer.score_query(Query.of_user(profiles, int(codes[row])))
+            found[columns[held]] = scores[held]
             return found
 
         found = copy(self)
@@ -271,29 +262,20 @@ class ListsAdapter(Adapter):
 
 def check_fallback(fallback: object) -> None:
     """Refuse what cannot complete a list."""
-    allowed = [POPULARITY, *(name for name in recipe_names() if not as_recipe(name).learns)]
-    if not isinstance(fallback, str) or fallback not in allowed:
-        raise InputError(
-            f"fallback is {fallback!r}; choose popularity or one of the measures, such as CM12."
-        )
+    measures = (name for name in recipe_names() if not as_recipe(name).learns)
+    check_choice("fallback", fallback, [POPULARITY, *measures])
 
 
 def _of_users(lists: ScoredLists, kept: NDArray[np.intp]) -> ScoredLists:
     """Keep the lists of some users."""
-    if len(kept) == len(lists.users):
-        return lists
     lengths = np.diff(lists.offsets)
-    wanted = np.zeros(len(lengths), dtype=bool)
-    wanted[kept] = True
-    rows = np.repeat(wanted, lengths)
-    return ScoredLists(
-        IdMap(lists.users.ids.gather(kept), noun="user"),
-        lists.items,
-        np.concatenate(([0], np.cumsum(lengths[kept]))),
-        lists.listed[rows],
-        lists.scores[rows],
-        lists.name,
-        lists.has_scores,
+    rows = np.repeat(np.isin(np.arange(len(lengths)), kept), lengths)
+    return replace(
+        lists,
+        users=IdMap(lists.users.ids.gather(kept), noun="user"),
+        offsets=np.concatenate(([0], np.cumsum(lengths[kept]))),
+        listed=lists.listed[rows],
+        scores=lists.scores[rows],
     )
 
 
@@ -400,16 +382,12 @@ def restored(kind: str, name: object, state: State, items: IdMap, users: IdMap) 
     if form.n_items > len(items) or form.n_users not in (None, len(users)):
         raise ValueError("its arrays are of other items or users")
     found = FormAdapter(form)
-    found.items, found.users, found.assumes_ids, found.saved_name = items, users, False, name
+    found.items, found.users, found.assumes_ids, found.given_name = items, users, False, name
     found.is_partial = form.is_partial or form.n_items < len(items)
     return found
 
 
 def _is_frame(given: Any) -> bool:
-    return isinstance(given, pl.LazyFrame) or (
-        not isinstance(given, type)
-        and (
-            hasattr(given, "__arrow_c_stream__")
-            or (hasattr(given, "columns") and hasattr(given, "loc"))
-        )
-    )
+    if isinstance(given, (pl.LazyFrame, type)):
+        return not isinstance(given, type)
+    return hasattr(given, "__arrow_c_stream__") or hasattr(given, "loc")

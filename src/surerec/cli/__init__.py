@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 from rich.markup import escape
 
-from surerec._progress import compile_progress, printed
+from surerec._progress import printed
 from surerec._version import __version__
 from surerec._words import shown
 from surerec.cli import (
@@ -109,7 +109,7 @@ def _ended_in_order() -> Iterator[None]:
 def main() -> None:
     """Run the command line; a user's error is one sentence and exit code 2."""
     try:
-        with _ended_in_order(), compile_progress():
+        with _ended_in_order():
             app()
     except SurerecError as error:
         _fail(str(error))

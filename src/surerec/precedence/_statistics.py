@@ -18,7 +18,7 @@ from surerec._arguments import (
     check_wholes,
 )
 from surerec._memory import available_memory
-from surerec._progress import compile_progress, progress, stage
+from surerec._progress import progress, stage
 from surerec._words import in_words, shown
 from surerec.errors import InputError, NoUsers
 from surerec.interactions import Interactions, as_interactions
@@ -430,7 +430,7 @@ def count_precedence(
     if strategy == "dense":
         _check_dense(interactions.n_items, narrowest(0))  # at the least, before the work
     _check_index(interactions.n_rows, directions=1 if strategy == "dense" else 2)
-    with stage("counting"), compile_progress():
+    with stage("counting"):
         support, rows = _rows(interactions, ties, strategy, budget)
     counted = PrecedenceStatistics(
         interactions.n_users,

@@ -10,7 +10,7 @@ from functools import update_wrapper, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
 from surerec._arguments import check_flag, check_path, check_text, check_whole
-from surerec._progress import compile_progress, stage, time_stages
+from surerec._progress import stage, time_stages
 from surerec._words import shown
 from surerec.calibration import (
     NamedItems,
@@ -60,7 +60,7 @@ def timed(done: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         @wraps(method)
         def inside(*args: P.args, **kwargs: P.kwargs) -> R:
             verbose: object = args[0].verbose  # type: ignore[attr-defined]
-            with compile_progress(), time_stages(done, _checked(verbose)):
+            with time_stages(done, _checked(verbose)):
                 return method(*args, **kwargs)
 
         return inside

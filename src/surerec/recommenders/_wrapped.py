@@ -376,7 +376,7 @@ class WrappedRecommender(Recommender):
         adapter = self._wrapped_scorer().adapter
         return {
             **super()._stored_params(),
-            "model": {adapter.stored: adapter.own_name}
+            "model": {adapter.stored: adapter.name}
             if adapter.stored
             else {OWN: self.recipe().name},
             "items": None,  # the statistics have them

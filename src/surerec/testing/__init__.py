@@ -15,7 +15,7 @@ Every recommender of surerec passes them with every kind of scorer. Run them on 
 >>> check_scorer(Popular, only=["known user", "new history", "sets are nested"])
 """
 
-from surerec.testing._answers import ModelUnderTest, server_address
+from surerec.testing._answers import ModelUnderTest
 from surerec.testing._checks import (
     CHECKS,
     check_leaves_users_out,
@@ -29,5 +29,4 @@ __all__ = [
     "check_leaves_users_out",
     "check_recommender",
     "check_scorer",
-    "server_address",
 ]

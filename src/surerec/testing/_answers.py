@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
     from surerec.measures import RecipeLike
     from surerec.recommenders import RecommendationSet
 
@@ -42,6 +40,17 @@ def expect(condition: object, sentence: str) -> None:
     """Fail with a sentence, under ``python -O`` too."""
     if not condition:
         raise AssertionError(sentence)
+
+
+def refused(
+    error: type[Exception], sentence: str, ask: Callable[..., object], /, **asked: Any
+) -> Exception:
+    """Return the error of a question that must be refused, or fail with a sentence."""
+    try:
+        ask(**asked)
+    except error as found:
+        return found
+    raise AssertionError(sentence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,42 +121,35 @@ class ModelUnderTest:
 
     def history(self, user: Any) -> list[Any]:
         """Return what a user took, by id."""
-        code = self.interactions.users.code(user)
-        return self.interactions.items.ids.gather(self.interactions.taken(code)).to_list()
-
-    def times(self, user: Any) -> NDArray[np.datetime64]:
-        """Return when a user consumed the items of :meth:`history`."""
-        code = self.interactions.users.code(user)
-        return self.interactions.times_of(code).astype("datetime64[us]")
+        return self.interactions.profile(user)["item_id"].to_list()
 
     def level(self, confidence: float = 0.8) -> dict[str, Any]:
         """Return the confidence to ask at, if it has any."""
         return {"confidence": confidence} if "confidence" in self.fitted.model_.features else {}
 
-    def ask(self, model: Recommender, user: Any, confidence: float = 0.8) -> RecommendationSet:
+    def ask(self, user: Any, confidence: float = 0.8) -> RecommendationSet:
         """Recommend to a user."""
-        return model.recommend(user, **self.level(confidence))
+        return self.fitted.recommend(user, **self.level(confidence))
 
-    def refused(
-        self, error: type[Exception], sentence: str, ask: Callable[..., object], /, **asked: Any
-    ) -> Exception:
-        """Return the error of a question that must be refused, or fail with a sentence."""
-        try:
-            ask(**asked)
-        except error as found:
-            return found
-        raise AssertionError(sentence)
-
-    def rows(self, asked: Iterable[tuple[Any, RecommendationSet]], dtype: Any) -> pl.DataFrame:
-        """Return the frames of users asked for one by one, with their ids."""
-        return pl.concat(
-            picks.to_frame().select(pl.lit(user).cast(dtype).alias("user_id"), pl.all())
-            for user, picks in asked
+    def same_rows(self, many: pl.DataFrame, alone: Iterable[tuple[Any, dict[str, Any]]]) -> bool:
+        """Return whether rows for many users are those of each of them asked for alone."""
+        dtype = many["user_id"].dtype
+        rows = (
+            self.fitted.recommend(**asked)
+            .to_frame()
+            .select(pl.lit(user).cast(dtype).alias("user_id"), pl.all())
+            for user, asked in alone
         )
+        return many.drop("covered").equals(pl.concat(rows))
+
+    def same_answers(self, model: Recommender) -> bool:
+        """Return whether another model answers some questions as the fitted one does."""
+        pairs = zip(self.answers(model), self.answers(self.fitted), strict=True)
+        return all(one.equals(other) for one, other in pairs)
 
     def answers(self, model: Recommender) -> list[pl.DataFrame]:
         """Return what a model answers to some users and to a history, to compare it by."""
-        found = [self.ask(model, user).to_frame() for user in self.users[:3]]
+        found = [model.recommend(user, **self.level()).to_frame() for user in self.users[:3]]
         if self.takes_histories:
             history = self.history(self.users[0])[:8]
             found.append(model.recommend(history=history, **self.level()).to_frame())
@@ -158,7 +160,7 @@ class ModelUnderTest:
 def known_user(subject: ModelUnderTest, _: Path) -> None:
     """Check that a user's set is ranked, holds nothing of theirs, and says what it promises."""
     for user in subject.users:
-        picks = subject.ask(subject.fitted, user)
+        picks = subject.ask(user)
         frame = picks.to_frame()
         expect(not set(picks.items) & set(subject.history(user)), "a set holds what they took")
         expect(len(set(picks.items)) == len(picks), "a set holds an item twice")
@@ -175,21 +177,20 @@ def new_history(subject: ModelUnderTest, _: Path) -> None:
     ask = subject.fitted.recommend
     if not subject.takes_histories:
         why = "a history is scored by what scores no histories"
-        subject.refused(InputError, why, ask, history=history, **subject.level())
+        refused(InputError, why, ask, history=history, **subject.level())
         return
     picks = ask(history=[*history, "no such item"], **subject.level())
     expect(picks.ignored == ("no such item",), "an unknown item is not named as ignored")
     expect(not set(picks.items) & set(history), "a set holds what is in the history")
     why = "a history of nothing that is known is not refused"
-    subject.refused(UnknownHistory, why, ask, history=["no such item"], **subject.level())
+    refused(UnknownHistory, why, ask, history=["no such item"], **subject.level())
 
 
 def many_users(subject: ModelUnderTest, _: Path) -> None:
     """Check that many users are answered as each of them is alone: sets, cut sets, short lists."""
     for asked in (subject.level(), {"k": 4, **subject.level()}, {"k": 4}):
         many = subject.fitted.recommend_many(subject.users, **asked)
-        alone = ((user, subject.fitted.recommend(user, **asked)) for user in subject.users)
-        same = many.drop("covered").equals(subject.rows(alone, many["user_id"].dtype))
+        same = subject.same_rows(many, ((user, {"user": user, **asked}) for user in subject.users))
         expect(same, f"many users get other rows than each alone ({asked})")
 
 
@@ -207,18 +208,17 @@ def many_histories(subject: ModelUnderTest, _: Path) -> None:
     """Check that many new users are answered as each of them is alone, with times or without."""
     if "user_groups" in subject.fit_params or not subject.takes_histories:
         return  # a mapping says no groups, and some models know no newcomers
-    histories = {user: subject.history(user)[:8] for user in subject.users}
+    first = {user: subject.interactions.profile(user).head(8) for user in subject.users}
+    histories = {user: taken["item_id"].to_list() for user, taken in first.items()}
     timed = {
-        user: list(zip(taken, subject.times(user), strict=False))
-        for user, taken in histories.items()
+        user: list(zip(taken["item_id"], taken["datetime"].to_numpy(), strict=True))
+        for user, taken in first.items()
     }
     for k, given in ((None, histories), (4, histories), (4, timed)):
-        many = subject.fitted.recommend_many(histories=given, k=k, **subject.level())
-        alone = (
-            (user, subject.fitted.recommend(history=history, k=k, **subject.level()))
-            for user, history in given.items()
-        )
-        same = many.drop("covered").equals(subject.rows(alone, many["user_id"].dtype))
+        asked = {"k": k, **subject.level()}
+        many = subject.fitted.recommend_many(histories=given, **asked)
+        alone = ((user, {"history": history, **asked}) for user, history in given.items())
+        same = subject.same_rows(many, alone)
         expect(same, f"many histories get other rows than each alone (k={k})")
 
 
@@ -227,7 +227,7 @@ def p_values(subject: ModelUnderTest, _: Path) -> None:
     user = subject.users[0]
     if "confidence" not in subject.fitted.model_.features:
         why = "p-values are given by what has no confidence"
-        subject.refused(NoConfidence, why, subject.fitted.p_values, user=user)
+        refused(NoConfidence, why, subject.fitted.p_values, user=user)
         return
     values = subject.fitted.p_values(user)
     if "p_value" in values.columns:
@@ -235,7 +235,7 @@ def p_values(subject: ModelUnderTest, _: Path) -> None:
         expect(known.is_between(0, 1).all(), "a p-value is outside [0, 1]")
     for confidence in _CONFIDENCES:
         inside = values.filter(pl.col("entry_confidence") < confidence - 1e-9)["item_id"]
-        picks = subject.ask(subject.fitted, user, confidence)
+        picks = subject.ask(user, confidence)
         expect(set(picks.items) == set(inside), f"entry confidences disagree at {confidence}")
     some = values["item_id"].head(3).to_list()
     expect(
@@ -247,17 +247,15 @@ def explained(subject: ModelUnderTest, _: Path) -> None:
     """Check that a reason is counts, and that what was taken is not explained."""
     user = subject.users[0]
     history = subject.history(user)
-    item = subject.ask(subject.fitted, user).items[:1] or [
-        next(i for i in subject.interactions.items.ids if i not in history)
-    ]
-    why = subject.fitted.explain(user, item=item[0])
+    item = next(each for each in subject.interactions.items.ids if each not in history)
+    why = subject.fitted.explain(user, item=item)
     frame = why.to_frame()
     expect(set(frame["item_id"]) <= set(history), "a reason is no item of the profile")
     expect((frame["later"] + frame["earlier"] <= frame["support"]).all(), "counts exceed support")
     moved = [abs(each.by) for each in why.contributions]
     expect(moved == sorted(moved, reverse=True), "the strongest contribution is not first")
     why_not = "an item of the profile is explained"
-    subject.refused(InProfile, why_not, subject.fitted.explain, user=user, item=history[0])
+    refused(InProfile, why_not, subject.fitted.explain, user=user, item=history[0])
 
 
 def nested(subject: ModelUnderTest, _: Path) -> None:
@@ -265,7 +263,7 @@ def nested(subject: ModelUnderTest, _: Path) -> None:
     if "confidence" not in subject.fitted.model_.features:
         return
     for user in subject.users[:3]:
-        sets = [set(subject.ask(subject.fitted, user, at).items) for at in _CONFIDENCES]
+        sets = [set(subject.ask(user, at).items) for at in _CONFIDENCES]
         grows = all(small <= large for small, large in pairwise(sets))
         expect(grows, "a set loses items as the confidence grows")
 
@@ -278,19 +276,18 @@ def parameters(subject: ModelUnderTest, _: Path) -> None:
     expect(twin.get_params() == settings, "settings do not come back as they were given")
     expect(model.set_params(**settings) is model, "set_params does not give the model back")
     why = "a recommender answers before it is fitted"
-    subject.refused(NotFittedError, why, twin.recommend, user=subject.users[0])
+    refused(NotFittedError, why, twin.recommend, user=subject.users[0])
     refitted = subject.fit(twin, subject.fitted.statistics_)
     expect(refitted is twin, "fit does not give the model back")
-    pairs = zip(subject.answers(twin), subject.answers(subject.fitted), strict=True)
-    expect(all(a.equals(b) for a, b in pairs), "fitted again it answers otherwise")
+    expect(subject.same_answers(twin), "fitted again it answers otherwise")
 
 
 def threads(subject: ModelUnderTest, _: Path) -> None:
     """Check that threads that ask at once get what they would get alone."""
     users = subject.users * 4
-    alone = [subject.ask(subject.fitted, user).to_frame() for user in users]
+    alone = [subject.ask(user).to_frame() for user in users]
     with ThreadPoolExecutor(4) as pool:
-        together = pool.map(lambda user: subject.ask(subject.fitted, user).to_frame(), users)
+        together = pool.map(lambda user: subject.ask(user).to_frame(), users)
     same = all(a.equals(b) for a, b in zip(alone, together, strict=True))
     expect(same, "threads that ask at once get other answers")
 
@@ -306,12 +303,11 @@ def save_and_load(subject: ModelUnderTest, folder: Path) -> None:
     """Check that what a folder gives back answers as what was saved, its scorer given again."""
     place = _saved(subject, folder)
     back = load(place, scorer=subject.scorer)
-    pairs = zip(subject.answers(back), subject.answers(subject.fitted), strict=True)
-    expect(all(a.equals(b) for a, b in pairs), "loaded it answers otherwise")
+    expect(subject.same_answers(back), "loaded it answers otherwise")
     if subject.scorer is None:
         return
     why = "a folder without the scorer is loaded without it"
-    error = subject.refused(InputError, why, load, folder=place)
+    error = refused(InputError, why, load, folder=place)
     expect(_REFUSED in str(error), f"the reason is another one: {error}")
 
 

@@ -150,30 +150,27 @@ def check_leaves_users_out(
     expect(len(enough), "the data have no user with two items")
     folds = fitted.fold_of(enough)
     for user in enough[:n_users].tolist():
+        own = data.users[user]
         history = data.taken(user)[: max(1, lengths[user] // 2)].astype(np.int64)
         counts = count_precedence(with_other_items(data, user, random))
         other = made.fit(counts)
-        here, there = (each.score(history, without_user=user) for each in (fitted, other))
-        expect(
-            np.allclose(here, there, rtol=1e-9, atol=1e-12),
-            f"what scores user {data.users[user]!r} depends on what they took: {made.name} does "
-            "not leave users out",
-        )
+        asked = {
+            f"what scores user {own!r} depends on what they took: {made.name} does not leave "
+            "users out": Query(history, (user,))
+        }
+        mates = enough[(folds == fitted.fold_of(np.array([user]))[0]) & (enough != user)]
+        for mate in mates[:1].tolist():
+            sentence = (
+                f"what scores a group depends on what its member {own!r} took: {made.name} does "
+                "not leave users of one fold out together"
+            )
+            asked[sentence] = Query(data.taken(mate).astype(np.int64), (mate, user))
+        for sentence, query in asked.items():
+            here, there = (each.score_query(query) for each in (fitted, other))
+            expect(np.allclose(here, there, rtol=1e-9, atol=1e-12), sentence)
         known = [
             each.candidates(statistics, history, (user,)).tolist()
             for each, statistics in ((fitted, fitted_on), (other, counts))
         ]
-        expect(
-            known[0] == known[1],
-            f"what can be recommended to user {data.users[user]!r} depends on what they took next",
-        )
-        mates = enough[(folds == fitted.fold_of(np.array([user]))[0]) & (enough != user)]
-        if len(mates):
-            mate = int(mates[0])
-            query = Query(data.taken(mate).astype(np.int64), (mate, user))
-            here, there = (each.score_query(query) for each in (fitted, other))
-            expect(
-                np.allclose(here, there, rtol=1e-9, atol=1e-12),
-                f"what scores a group depends on what its member {data.users[user]!r} took: "
-                f"{made.name} does not leave users of one fold out together",
-            )
+        depends = f"what can be recommended to user {own!r} depends on what they took next"
+        expect(known[0] == known[1], depends)
