@@ -62,6 +62,7 @@ from surerec.evaluation._sets import (
     halves,
     losses_at,
     measure_sets,
+    refittable,
     risk_curve,
     size_at_miss,
 )
@@ -112,6 +113,7 @@ __all__ = [
     "new_user_test",
     "observe_as_of",
     "ranking_metrics",
+    "refittable",
     "risk_curve",
     "size_at_miss",
     "split_user",
