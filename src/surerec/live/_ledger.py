@@ -15,7 +15,6 @@ from surerec._words import DAY, counted, day_of
 from surerec.conformal import (
     DEFAULT_FALSE_ALARMS,
     DEFAULT_STEP,
-    DEFAULT_TOLERANCE,
     Steering,
     UserDay,
     Watch,
@@ -64,8 +63,6 @@ class LiveTerms:
         γ: how far one error moves a threshold.
     false_alarms : float
         How many false alarms there may be for each judged event, over all confidences.
-    tolerance : float
-        By how much errors may be more frequent than ε before they are alarming.
     new_items_per_day, new_items : int, optional
         How many items that are new to the model events may name, per day and in total; events on
         further ones are refused. By default a tenth of the model's items (at least 1,000) and as
@@ -75,7 +72,6 @@ class LiveTerms:
     confidences: tuple[float, ...] = (0.7, 0.8, 0.9)
     step: float = DEFAULT_STEP
     false_alarms: float = DEFAULT_FALSE_ALARMS
-    tolerance: float = DEFAULT_TOLERANCE
     new_items_per_day: int | None = None
     new_items: int | None = None
 
@@ -112,7 +108,6 @@ class LiveTerms:
         return tuple(
             Watch.start(
                 epsilon,
-                tolerance=self.tolerance,
                 false_alarms=share,
                 usual=(sum(not is_inside(level, epsilon) for level in usual), len(usual)),
             )
