@@ -13,7 +13,7 @@ from tests.postgres import postgres  # noqa: F401  # a fixture
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def place(request, tmp_path):
-    """Give where a store is: a file, or the address of a database."""
+    """Return where a store is: a file, or the address of a database."""
     if request.param == "sqlite":
         return tmp_path / "events.sqlite"
     return request.getfixturevalue("postgres")()
@@ -21,7 +21,7 @@ def place(request, tmp_path):
 
 @pytest.fixture
 def open_store(place):
-    """Give a function that opens the store again, as a new process would."""
+    """Return a function that opens the store again, as a new process would."""
     opened = []
 
     def open_it():
@@ -41,3 +41,15 @@ def small_model():
     """Return a fitted model of 60 users and 30 items."""
     films = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=1000, seed=1)
     return sr.PopulationConformal("CM12", n_calibration=20).fit(films)
+
+
+@pytest.fixture(scope="session")
+def films():
+    """Return interactions of 150 users and 50 items."""
+    return sr.datasets.synthetic(n_users=150, n_items=50, n_rows=2500, seed=3)
+
+
+@pytest.fixture(scope="session")
+def model(films):
+    """Return a fitted model of these."""
+    return sr.PopulationConformal("CM12", n_calibration=60).fit(films)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import surerec as sr
-from surerec.calibration import profile_cases
 from surerec.conformal import Steering
 from surerec.errors import InputError
 from surerec.live import Live
@@ -114,18 +113,3 @@ def test_item_lists_come_back_with_a_refit_after_a_calibration_user_was_forgotte
             live.recommend(films.users[5], item_list="stock")
         live.recount()
         assert "'stock'" in str(live.recommend(films.users[5], item_list="stock").guarantee)
-
-
-def test_a_model_that_comes_fitted_cannot_live(films, tmp_path):
-    later = profile_cases(films, 0.4).future_rows()
-    past, future = films.keeping(~later), films.keeping(later)
-
-    class Popular:
-        leaves_users_out = False
-
-        def score(self, history, *, without_user=None):  # noqa: ARG002
-            return np.arange(past.n_items, 0, -1.0)
-
-    wrapped = sr.wrap(Popular(), items=past.items.ids).calibrate(past, future)
-    with pytest.raises(InputError, match="comes fitted, and cannot be refitted on events"):
-        Live.create(tmp_path / "shop", wrapped)

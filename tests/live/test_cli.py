@@ -15,20 +15,33 @@ import surerec as sr
 from surerec.errors import InputError
 
 
+@pytest.fixture
+def shop(model, tmp_path):
+    sr.Live.create(tmp_path / "shop", model).close()
+    return tmp_path / "shop"
+
+
 @pytest.fixture(scope="module")
-def films(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("model") / "films"
-    taken = sr.datasets.synthetic(n_users=120, n_items=40, n_rows=2000, seed=3)
-    sr.PopulationConformal("CM12", n_calibration=50).fit(taken).save(folder)
+def refusing(model, tmp_path_factory):
+    """A live model that ingests nothing."""
+    folder = tmp_path_factory.mktemp("refusing") / "shop"
+    sr.Live.create(folder, model).close()
     return folder
 
 
-@pytest.fixture
-def shop(cli, films, tmp_path):
+def test_a_model_is_made_live_or_one_sentence_says_why_not(cli, model, tmp_path):
+    films = tmp_path / "films"
+    model.save(films)
+    for arguments, says in (
+        ((tmp_path / "shop", films, "--confidences", "high"), "--confidences is 'high'"),
+        ((tmp_path / "shop", films, "--store", "mysql://x"), "must be 'sqlite' or an address"),
+        ((tmp_path / "shop", tmp_path / "nowhere"), "There is no folder"),
+    ):
+        refused = cli("live", "init", *arguments)
+        assert (refused.code, says in refused.err) == (2, True)
     done = cli("live", "init", tmp_path / "shop", films)
     assert (done.code, done.out) == (0, "")
     assert "is live with population-cm12" in done.err
-    return tmp_path / "shop"
 
 
 def test_events_of_a_file_are_taken_in_once(cli, shop, write):
@@ -62,22 +75,31 @@ def test_status_reports_users_days_and_the_heaviest_users(cli, shop):
     assert len(said["observed_by_user_day"]) == 3
 
 
-def test_lines_on_standard_input(cli, shop, monkeypatch):
-    lines = '{"user": 7, "item": 900, "id": "a"}\n\n{"user": 7, "item": 901, "time": 1700000000}\n'
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        (
+            '{"user": 7, "item": 900, "id": "a"}\n\n{"user": 7, "item": 901, "time": 1700000000}\n',
+            "1 new item, 1 late",
+        ),
+        (
+            "customer,Product ID,purchased_at\n7,900,2024-05-01 12:00\n7,901,1700000000\n",
+            "1 new item, 1 late",
+        ),
+        ("", "Taken in: no events."),
+    ],
+)
+@pytest.mark.parametrize("given", ["file", "stdin"])
+def test_lines_or_a_table_by_its_usual_names(cli, shop, write, monkeypatch, given, lines, says):
     monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
-    assert "1 new item, 1 late" in cli("live", "ingest", shop).err
-    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
-    assert "Taken in: no events." in cli("live", "ingest", shop, "-").err
-
-
-def test_columns_have_the_names_that_shops_give_them(cli, shop, write):
-    lines = "customer,Product ID,purchased_at\n7,900,2024-05-01 12:00\n7,901,1700000000\n"
-    assert "1 new item, 1 late" in cli("live", "ingest", shop, write("orders.csv", lines)).err
+    file = write("orders", lines) if given == "file" else "-"
+    assert says in cli("live", "ingest", shop, file).err
 
 
 @pytest.mark.parametrize(
     ("lines", "says"),
     [
+        (None, "line 1: the event has more than 1,048,576 characters"),
         ("user,item\n1\n", "line 2: has not as many cells as the header"),
         ('{"user": 1, "item": 2}\nnonsense\n', "line 2: is no JSON object"),
         ("user,item,film\n1,2,3\n", "line 2 has the field 'film'"),
@@ -99,20 +121,10 @@ def test_columns_have_the_names_that_shops_give_them(cli, shop, write):
         ('user,item\n7,"' + '\n","' * 300_000, "the event has more than 1,048,576 characters"),
     ],
 )
-def test_what_is_no_event_is_one_sentence(cli, shop, write, lines, says):
-    done = cli("live", "ingest", shop, write("events", lines))
+def test_what_is_no_event_is_one_sentence(cli, refusing, write, lines, says):
+    done = cli("live", "ingest", refusing, write("events", lines) if lines else "/dev/zero")
     assert done.code == 2
     assert says in done.err
-    assert done.err.count("\n") == 1
-
-
-@pytest.mark.parametrize("given", ["/dev/zero", None])
-def test_a_line_without_end_is_refused(cli, shop, given, monkeypatch):
-    with open("/dev/zero", encoding="utf-8") as zeros:  # noqa: PTH123  # no path, but standard input
-        monkeypatch.setattr(sys, "stdin", zeros)
-        done = cli("live", "ingest", shop, *([given] if given else []))
-    assert done.code == 2
-    assert "line 1: the event has more than 1,048,576 characters" in done.err
     assert done.err.count("\n") == 1
 
 
@@ -145,9 +157,8 @@ def test_what_came_before_a_bad_line_is_kept_and_told(cli, shop, write):
     assert "2 events" in cli("live", "status", shop).out
 
 
-def test_ids_of_a_table_are_texts_and_seconds_may_be_fractions(cli, write, tmp_path):
-    taken = sr.datasets.synthetic(n_users=120, n_items=40, n_rows=2000, seed=3).to_frame()
-    named = taken.with_columns(pl.format("{}a", "user_id").alias("user_id"))
+def test_ids_of_a_table_are_texts_and_seconds_may_be_fractions(cli, films, write, tmp_path):
+    named = films.to_frame().with_columns(pl.format("{}a", "user_id").alias("user_id"))
     model = sr.PopulationConformal("CM12", n_calibration=50).fit(sr.read_interactions(named))
     sr.Live.create(tmp_path / "shop", model).close()
     lines = (
@@ -159,17 +170,6 @@ def test_ids_of_a_table_are_texts_and_seconds_may_be_fractions(cli, write, tmp_p
     kept = pl.read_parquet(tmp_path / "all.parquet").filter(pl.col("datetime").dt.year() == 2023)
     assert sorted(kept["user_id"]) == ["007", "1_0", "7"]
     assert kept.filter(user_id="007")["datetime"].dt.microsecond().item() == 500_000
-
-
-def test_what_cannot_be_made_live_is_one_sentence(cli, films, tmp_path):
-    for arguments, says in (
-        ((tmp_path / "a", films, "--confidences", "high"), "--confidences is 'high'"),
-        ((tmp_path / "b", films, "--store", "mysql://x"), "must be 'sqlite' or an address"),
-        ((tmp_path / "c", tmp_path / "nowhere"), "There is no folder"),
-    ):
-        done = cli("live", "init", *arguments)
-        assert done.code == 2
-        assert says in done.err
 
 
 def test_a_replay_draws_and_tells(cli, tmp_path):

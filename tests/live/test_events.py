@@ -1,4 +1,4 @@
-"""What an event may be, and a sentence for all that it may not."""
+"""What an event may be, and which levels of events are usual."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
+import surerec as sr
+from surerec.conformal import Watch, is_inside
 from surerec.errors import InputError
-from surerec.live import Event
+from surerec.live import Event, Live
+from surerec.live._events import usual_levels
+from surerec.measures import Query
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 
@@ -31,7 +35,7 @@ def of(**given):
 )
 def test_times_of_all_kinds(time):
     assert of(time=time).time == 1_794_913_200_000_000
-    assert of().moment == NOW
+    assert of().time == 1_794_916_800_000_000
     assert of(time=datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)).time == -1
 
 
@@ -71,3 +75,48 @@ def test_keys_tell_events_apart():
     assert len(set(keys)) == len(keys)
     assert of(time=1, id=7).key == of(time=2, id="7").key
     assert of(time=1, user="1").key == of(time=1).key
+
+
+def slow_levels(model, most):
+    films, found = model.statistics_.interactions, []
+    for user in range(films.n_users):
+        items, times = films.taken(user).astype(np.int64), films.times_of(user)
+        for place in range(model.min_known, len(items)):
+            if times[place] // 86_400_000_000 == times[place - 1] // 86_400_000_000:
+                continue
+            if model.statistics_.support[items[place]] == 1:
+                continue
+            query = Query(items[:place], (user,), times[:place])
+            level = model.model_.assess(query, items[place : place + 1]).levels_below[0]
+            found.append((-times[place], user, place, level))
+    return [level for *_, level in sorted(found)[:most]]
+
+
+def test_they_are_the_levels_of_the_latest_first_events_of_a_day() -> None:
+    films = sr.datasets.synthetic(n_users=80, n_items=40, n_rows=1600, days=60, seed=2)
+    model = sr.PopulationConformal("CM12").fit(films)
+    assert usual_levels(model.model_, 90).tolist() == slow_levels(model, 90)
+    assert (
+        len(usual_levels(model.model_, 10**6))
+        == len(slow_levels(model, 10**6))
+        < films.n_rows - 400
+    )
+
+
+def test_a_live_model_watches_for_more_than_that_from_each_recount_on(tmp_path) -> None:
+    films = sr.datasets.synthetic(n_users=120, n_items=40, n_rows=2400, days=400, seed=2)
+    model = sr.PopulationConformal("CM12").fit(films)
+
+    def watches(live):
+        levels = usual_levels(sr.load(live._state.folder.model(live.base_)).model_).tolist()
+        for watch, epsilon in zip(live._state.ledger.watches, (0.1, 0.2, 0.3), strict=True):
+            errors = sum(not is_inside(level, epsilon) for level in levels)
+            assert watch.rate == Watch.start(epsilon, usual=(errors, len(levels))).rate
+        return [watch.rate for watch in live._state.ledger.watches]
+
+    with Live.create(tmp_path / "shop", model, recount=False) as live:
+        before = watches(live)
+        someone = films.users[3]
+        live.observe([{"user": someone, "item": 900 + n, "time": 1.7e9 + n} for n in range(5)])
+        live.recount()
+        assert watches(live) != before

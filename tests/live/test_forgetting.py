@@ -75,7 +75,7 @@ def test_nothing_of_a_forgotten_user_stays_in_postgresql(orders, tmp_path, postg
         live.forget(gone)
         live.recount()
     with psycopg.connect(address) as connection:
-        for table in ("surerec_events", "surerec_forgotten", "surerec_meta", "surerec_user_days"):
+        for table in ("surerec_events", "surerec_meta", "surerec_user_days"):
             rows = connection.execute(f"SELECT * FROM {table}").fetchall()  # noqa: S608  # ours
             assert gone not in str(rows)
 

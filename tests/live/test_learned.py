@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import surerec as sr
-from surerec.errors import InputError
 from surerec.live import Live, Playing, replay
 from surerec.measures import Query
 from surerec.measures.learned import LearnedMeasure, LearnedRecipe, LearnedScorer
@@ -91,11 +90,6 @@ def test_a_live_learned_model_says_what_stays_and_learns_at_a_recount(films, tmp
         counted = live.recommend(someone, confidence=0.9)
     with Live(tmp_path / "alive") as again:
         assert again.recommend(someone, confidence=0.9).items == counted.items
-
-
-def test_als_does_not_grow(films, tmp_path) -> None:
-    with pytest.raises(InputError, match="does not grow"):
-        Live.create(tmp_path / "alive", sr.PopulationConformal("als").fit(films))
 
 
 def test_replay_keeps_what_was_learned_for_some_days(films, monkeypatch) -> None:

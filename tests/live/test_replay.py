@@ -9,14 +9,7 @@ import pytest
 import surerec as sr
 from surerec.calibration import Ranking
 from surerec.errors import InputError
-from surerec.live import (
-    Playing,
-    Replayed,
-    replay,
-    summary_of,
-    windows_of,
-    write_replay,
-)
+from surerec.live import Playing, Replayed, replay, summary_of, windows_of, write_replay
 from surerec.measures import Query
 
 DAY = 86_400_000_000
@@ -45,7 +38,6 @@ def test_the_live_promise_is_kept_and_others_drift(played):
     # The finite-time bound; with each event counted once there is none.
     assert ((live["outside"] - live["epsilon"]).abs() <= 103 / live["n_user_days"]).all()
     assert live["outside_events"].is_between(0.05, 0.35).all()
-    assert live["first_alarm"].null_count() == 3
     static = summary.filter(model="static")
     assert (static["outside"] - static["epsilon"]).abs().max() > 0.02
 
@@ -97,11 +89,8 @@ def test_tables_and_the_folder(played, tmp_path):
     windows = windows_of(played, 1000)
     assert windows["n"].sum() == 9 * len(played.times)
     write_replay(played, tmp_path / "out")
-    assert pl.read_csv(tmp_path / "out" / "summary.csv").columns[:3] == [
-        "epsilon",
-        "model",
-        "outside",
-    ]
+    names = pl.read_csv(tmp_path / "out" / "summary.csv").columns
+    assert names[:3] == ["epsilon", "model", "outside"]
     assert (tmp_path / "out" / "figures" / "replay.svg").stat().st_size > 1000
     write_replay(played, tmp_path / "out")  # again, over itself
     (tmp_path / "other").mkdir()
@@ -110,46 +99,18 @@ def test_tables_and_the_folder(played, tmp_path):
         write_replay(played, tmp_path / "other")
 
 
-def made(times, outside, watched, sizes, epsilons, usual=0):
-    """Return what a replay would, from arrays by model, event and ε."""
-    n = len(times)
-    usual = np.zeros((*outside.shape, 2), dtype=int) + usual
-    return Replayed(
-        times, outside, sizes, np.full(n, 5), watched, usual, np.arange(n), {},
-        Playing(epsilons=epsilons), "x",
-    )  # fmt: skip
-
-
-def test_the_alarm_is_on_unsteered_errors_of_first_events():
-    n = 6000
-    rng = np.random.default_rng(0)
-    often, seldom = rng.random(n) < 0.3, rng.random(n) < 0.1
-    watched = np.arange(n) % 2 == 0
-    outside = np.stack([often, np.where(watched, seldom, True), often])[:, :, None]
-    times = np.arange(n) * DAY // 20
-    given = times, outside, watched, outside.astype(int), (0.1,)
-    static, recalibrated, live = summary_of(made(*given))["first_alarm"].to_list()
-    assert static < "1970-02"
-    assert recalibrated is None  # what one person takes in a row is not watched
-    assert live is None  # nor are steered errors
-    usual = np.array([300, 1000])  # such events were as hard when it was calibrated
-    assert summary_of(made(*given, usual))["first_alarm"].to_list() == [None] * 3
-
-
-def test_the_worst_window_may_begin_anywhere():
-    outside = np.array([0, 0, 1, 1, 0, 0, 0, 1], dtype=bool)  # the pairs 00 11 00 01, but also 01
+def test_the_worst_window_may_begin_anywhere_and_trivial_sets_are_told():
+    outside = np.array([0, 0, 1, 1, 0, 0, 0, 1], dtype=bool)
     errors = np.repeat(outside[None, :, None], 3, axis=0)
-    played = made(np.arange(8), errors, outside, errors.astype(int), (0.25,))
+    sizes = np.where(errors, 0, [[[3]], [[5]], [[6]]])
+    days = np.arange(8)
+    played = Replayed(days, errors, sizes, np.full(8, 5), days, {}, Playing(epsilons=(0.25,)), "x")
     # In threes: 1 2 2 1 0 1 errors; the windows that begin at 0, 3 and so on have 1, 1 of them.
-    worst = summary_of(played, length=3)["worst_window"].to_list()
-    assert worst == pytest.approx([2 / 3 - 0.25] * 3)
+    summary = summary_of(played, length=3)
+    assert summary["worst_window"].to_list() == pytest.approx([2 / 3 - 0.25] * 3)
+    assert summary["all_or_nothing"].to_list() == [3 / 8, 1, 1]
+    assert summary["size_ratio"].to_list() == pytest.approx([3 / 5, 1, 6 / 5])
     assert summary_of(played, length=9)["worst_window"].to_list() == [None] * 3
-
-
-def test_sets_of_everything_or_nothing_are_told():
-    sizes = np.array([[[0, 3]], [[5, 5]], [[2, 6]]])
-    played = made(np.array([0]), sizes > 2, np.array([True]), sizes, (0.1, 0.2))
-    assert played.all_or_nothing.tolist() == [[[True, False]], [[True, True]], [[False, True]]]
 
 
 @pytest.mark.parametrize("days", [-5, 10, 400])

@@ -8,7 +8,16 @@ from types import SimpleNamespace
 import pytest
 
 from surerec.errors import InputError, StoreError
-from surerec.live import PostgresStore, SqliteStore, StoredEvent
+from surerec.live import Live, PostgresStore, SqliteStore, StoredEvent
+
+EVENT = {"user": 7, "item": 11, "time": "2024-05-01T12:00:00Z"}
+
+
+@pytest.fixture
+def live(tmp_path, small_model):
+    with Live.create(tmp_path / "shop", small_model, recount=False) as made:
+        made.observe(EVENT)
+        yield made
 
 
 def event(seq, person="ann", item="alien", verdict="judged"):
@@ -62,19 +71,19 @@ def test_a_forgotten_person_is_gone_and_named_until_the_recount(open_store):
         transaction.append([event(1), event(2, "bob"), event(3)])
         assert transaction.forget("ann") == 2
     with open_store().reading() as transaction:
-        assert [each.person for each in transaction.events()] == ["bob"]
-        assert transaction.forgotten() == [(4, "ann")]
-        assert transaction.forgotten(after=4) == []
-        assert transaction.last() == 4
+        kept = [(each.seq, each.person, each.verdict) for each in transaction.events()]
+        assert kept == [(2, "bob", "judged"), (4, "ann", "forgotten")]
+        assert (transaction.count(), transaction.last()) == (1, 4)
     with open_store().writing() as transaction:
-        transaction.forget_names(until=4)
-        assert transaction.forgotten() == []
+        assert transaction.forget("ann") == 0  # a forgetting is no event
+        transaction.forget_names(until=5)
+        assert [each.person for each in transaction.events()] == ["bob"]
 
 
 def test_a_store_of_another_schema_is_refused(open_store):
     with open_store().writing() as transaction:
         transaction.put("schema", 99)
-    with pytest.raises(InputError, match="events of schema 99, and this surerec knows 3"):
+    with pytest.raises(InputError, match="events of schema 99, and this surerec knows 4"):
         open_store()
 
 
@@ -160,3 +169,63 @@ def test_the_pragmas_are_those_that_lose_nothing(tmp_path):
     assert (tmp_path / "events.sqlite").stat().st_mode & 0o777 == 0o600
     store.close()
     assert sqlite3.threadsafety
+
+
+@pytest.mark.parametrize("end", ["", "-wal", "-shm"])
+@pytest.mark.parametrize("replaced", [False, True])
+def test_nothing_is_acknowledged_into_a_file_that_is_gone(live, tmp_path, end, replaced):
+    live.check_store()
+    file = tmp_path / "shop" / f"events.sqlite{end}"
+    kept = file.rename(tmp_path / "aside")
+    if replaced:
+        file.write_bytes(kept.read_bytes())
+    for ask in (
+        lambda: live.observe({**EVENT, "item": 12}),
+        lambda: live.recommend(7, confidence=0.9),
+        live.check_store,
+    ):
+        with pytest.raises(StoreError, match="was removed or replaced while it was open") as raised:
+            ask()
+        assert raised.value.reason == "file removed or replaced"
+    kept.rename(file)  # it is back, and nothing was lost
+    live.check_store()
+    assert live.observe({**EVENT, "item": 12}).taken == 1
+    assert live.status().n_events == 2
+
+
+def test_damaged_pages_are_the_stores_fault_and_stay_so(live, tmp_path):
+    live._state.store.compact()
+    file = tmp_path / "shop" / "events.sqlite"
+    whole = file.read_bytes()
+    with file.open("r+b") as pages:
+        pages.write(b"\x5a" * len(whole))
+    live._state.store._connection.execute(
+        "PRAGMA shrink_memory"
+    )  # pages are read from the file again
+    with pytest.raises(StoreError, match="restore it from a copy") as raised:
+        live.observe({**EVENT, "item": 12})
+    assert raised.value.reason == "damaged"
+    with file.open("r+b") as pages:
+        pages.write(whole)
+    with pytest.raises(StoreError, match="restore it from a copy"):  # until it is opened again
+        live.check_store()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("base", "null"), ("base", "{}"), ("ledger", "[]"), ("ledger", "{")]
+)
+def test_values_that_nobody_wrote_are_the_stores_fault(live, tmp_path, name, value):
+    with sqlite3.connect(tmp_path / "shop" / "events.sqlite") as other:
+        other.execute("UPDATE surerec_meta SET value = ? WHERE name = ?", (value, name))
+    other.close()
+    with pytest.raises(StoreError, match="restore it from a copy"):
+        live.recommend(7, confidence=0.9)
+
+
+def test_a_model_that_cannot_be_read_again_is_the_stores_fault(live, tmp_path):
+    for file in (tmp_path / "shop" / "models" / "000001").iterdir():
+        file.unlink()
+    live._state._is_stale = True  # as after a transaction that failed
+    with pytest.raises(StoreError) as raised:
+        live.observe({**EVENT, "item": 12})
+    assert raised.value.reason == "model cannot be read"

@@ -135,7 +135,7 @@ class Server:
 
 
 def problem(response, status):
-    """Give the sentence of a problem, after seeing that it is one, and leaks nothing."""
+    """Return the sentence of a problem, after seeing that it is one, and leaks nothing."""
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/problem+json"
     told = response.json()
@@ -148,7 +148,7 @@ def problem(response, status):
 
 
 def someone(model_folder):
-    """Give a model of the folder, and a user with a middling profile."""
+    """Return a model of the folder, and a user with a middling profile."""
     model = sr.load(model_folder)
     interactions = model.statistics_.interactions
     order = np.argsort(np.diff(interactions.offsets), kind="stable")

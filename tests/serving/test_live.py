@@ -7,31 +7,17 @@ import time
 import httpx
 import pytest
 
-import surerec as sr
 from benchmarks.killing import kill_while_ingesting
 from surerec.live import Live
-from surerec.serving import KeyFile
-from tests.serving.serving_server import made_up, problem
+from tests.serving.serving_server import problem
 
 EVENTS = "v1/events"
 
 
-@pytest.fixture(scope="module")
-def fitted():
-    return sr.PopulationConformal("CM12", n_calibration=100).fit(made_up())
-
-
 @pytest.fixture
-def shop(tmp_path, fitted):
-    Live.create(tmp_path / "shop", fitted).close()
+def shop(tmp_path, films):
+    Live.create(tmp_path / "shop", films.models["sets"]).close()
     return tmp_path / "shop"
-
-
-@pytest.fixture(scope="module")
-def living(fitted, in_process, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("living") / "shop"
-    Live.create(folder, fitted).close()
-    return in_process(folder)
 
 
 def event(user, item, seconds, **more):
@@ -97,10 +83,10 @@ def test_events_are_in_the_answers_of_every_worker(shop, start):
     assert "Traceback" not in server.text
 
 
-def test_a_database_that_is_away_is_503_and_loses_nothing(tmp_path, fitted, start, postgres):
+def test_a_database_that_is_away_is_503_and_loses_nothing(tmp_path, films, start, postgres):
     psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: surerec[postgres]")
     address = postgres()
-    Live.create(tmp_path / "shop", fitted, store=address).close()
+    Live.create(tmp_path / "shop", films.models["sets"], store=address).close()
     server = start(tmp_path / "shop", "--workers", "1")
 
     def allow(connections):
@@ -166,32 +152,6 @@ def test_a_server_that_is_killed_again_and_again_has_each_event_once():
     assert (seen.n_events, seen.n_kills) == (600, 2)
 
 
-def test_events_and_admin_requests_need_a_key_of_their_scope(shop, start, tmp_path):
-    asked = {
-        EVENTS: {"events": [event(7, 8_000, 1)]},
-        "admin/forget": {"user": 7},
-        "admin/reload": {},
-        "admin/nowhere": {},
-    }
-    without = start(shop, "--workers", "1", insecure=False)
-    with without.client() as client:
-        for path, body in asked.items():
-            assert "--insecure-admin" in problem(client.post(path, json=body), 403)
-        assert recommend(client).status_code == 200
-    without.stop()
-    keys = KeyFile(tmp_path / "keys.json")
-    read, events, admin = (keys.create(scope, [scope]) for scope in ("read", "events", "admin"))
-    server = start(shop, "--workers", "1", "--keys", str(keys.path))
-    with server.client(read) as client:
-        assert "lacks the scope events" in problem(send(client, event(7, 8_000, 1)), 403)
-    with server.client(events) as client:
-        assert send(client, event(7, 8_000, 1)).status_code == 200
-        assert "lacks the scope read" in problem(recommend(client), 403)
-        assert "admin" in problem(client.post("admin/forget", json={"user": 7}), 403)
-    with server.client(admin) as client:
-        assert client.post("admin/forget", json={"user": 7}).status_code == 200
-
-
 @pytest.mark.parametrize(
     ("body", "says"),
     [
@@ -204,42 +164,16 @@ def test_events_and_admin_requests_need_a_key_of_their_scope(shop, start, tmp_pa
         ({"events": [{"user": 1, "item": 2, "time": "2999-01-01"}]}, "more than 5 minutes ahead"),
     ],
 )
-def test_what_is_no_event_is_one_sentence(living, body, says):
-    assert says in problem(living.post(EVENTS, json=body), 422)
-    assert living.get("v1/live").json()["n_events"] == 0
+def test_what_is_no_event_is_one_sentence(alive, body, says):
+    before = alive.get("v1/live").json()["n_events"]
+    assert says in problem(alive.post(EVENTS, json=body), 422)
+    assert alive.get("v1/live").json()["n_events"] == before
 
 
-def test_answers_have_adapted_thresholds_or_say_that_they_have_not(shop, in_process):
-    with Live(shop, recount=False) as live:  # adapts the thresholds
-        live.observe(event(n, 1 + n % 9, n) for n in range(1, 200))
-        whole = live.recommend(7, confidence=0.9)
-        assert live.steering_.cuts_nested[0] != 0.1
-    client, asked = in_process(shop), {"users": [7], "confidence": 0.9, "k": 100}
-
-    def batch(**more):
-        return client.post("v1/recommendations/batch", json={**asked, **more}).json()
-
-    told = batch()
-    assert [row["item_id"] for row in told["items"]] == whole.items
-    assert {row["covered"] for row in told["items"]} == {True}
-    assert {row["covered"] for row in batch(confidence=0.85)["items"]} == {False}
-    shown = {row["item_id"]: row["entry_confidence"] for row in told["items"]}
-    values = client.post("v1/p-values", json={"user": 7, "items": list(shown)}).json()["items"]
-    assert {row["item_id"]: row["entry_confidence"] for row in values} == shown
-    short = client.post("v1/recommendations", json={"user": 7, "k": 3}).json()
-    assert short["hit_probability"] > 0
-    for sentence in (
-        batch(items=whole.items)["guarantee"]["sentence"],
-        recommend(client, items=whole.items[:3]).json()["guarantee"]["sentence"],
-        short["about_hit_probability"],
-    ):
-        assert sentence.endswith("not steered by events.")
-
-
-def test_a_model_that_is_not_live_says_so(client):
+def test_a_model_that_is_not_live_says_so(films):
     for answer in (
-        send(client, event(1, 2, 1)),
-        client.get("v1/live"),
-        client.post("admin/forget", json={"user": 1}),
+        send(films.client, event(1, 2, 1)),
+        films.client.get("v1/live"),
+        films.client.post("admin/forget", json={"user": 1}),
     ):
         assert "This model takes no events" in problem(answer, 409)

@@ -10,7 +10,7 @@ import pytest
 import surerec as sr
 from surerec.live import Live, SqliteStore, Window
 from surerec.serving import KeyFile
-from tests.serving.serving_server import ACCENT, NASTY, made_up
+from tests.serving.serving_server import ACCENT, NASTY
 
 playwright = pytest.importorskip("playwright.sync_api", reason="the page needs playwright")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -402,13 +402,12 @@ def test_its_files_are_cached_by_their_tag(client):
         assert client.get(path).status_code == 404
 
 
-def test_a_live_model_shows_promised_and_delivered(open_page, start, tmp_path):
-    fitted = sr.PopulationConformal("CM12", n_calibration=100).fit(made_up())
-    Live.create(tmp_path / "shop", fitted).close()
+def test_a_live_model_shows_promised_and_delivered(open_page, start, films, tmp_path):
+    Live.create(tmp_path / "shop", films.models["sets"]).close()
     store = SqliteStore(tmp_path / "shop" / "events.sqlite")
     with store.writing() as transaction:  # as if 4,000 events had been judged
         for number, missed in enumerate((200, 203)):
-            window = Window(0, 0, {"all": [2000, missed, 400, 600]}, [missed + 90, 450, 700])
+            window = Window(0, 0, 2000, [missed, 400, 600], [missed + 90, 450, 700])
             transaction.put(f"window {number:09d}", window)
         transaction.put("alarm 000000000", {"at": "2024-05-01T12:00", "says": NASTY})
     store.close()
@@ -429,13 +428,11 @@ def test_a_live_model_shows_promised_and_delivered(open_page, start, tmp_path):
     expect(page.locator("#promise-alarms li")).to_contain_text(NASTY)
 
 
-def test_a_group_of_three(open_page, start, tmp_path):
-    model = sr.PopulationConformal("CM12").fit(made_up()).calibrate_groups([2, 3])
-    model.save(tmp_path / "films")
-    data = model.statistics_.interactions
+def test_a_group_of_three(open_page, start, films):
+    model, data = films.models["sets"], films.data
     lengths = np.diff(data.offsets)
     users = [data.users[int(u)] for u in np.flatnonzero((lengths >= 10) & (lengths < 30))[:2]]
-    page = open_page(start(tmp_path / "films", "--workers", "1").url)
+    page = open_page(start(films.folder, "--workers", "1").url)
     page.locator("#mode-group-label").click()
     for user in users:
         page.fill("#member-user", str(user))

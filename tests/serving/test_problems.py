@@ -57,12 +57,6 @@ def test_what_cannot_be_answered_is_said_in_a_sentence(client, path, body, statu
     assert says in problem(client.post(f"v1/{path}", json=body), status)
 
 
-def test_an_unknown_user_learns_of_no_other(client, user):
-    near = str(user)[:-1] + "x" + str(user)[-1]
-    sentence = problem(client.post("v1/recommendations", json={"user": near}), 404)
-    assert sentence == "There is no such user."
-
-
 def test_questions_that_do_not_fit_are_refused(client, known):
     model, user = known
     taken = model.statistics_.interactions.profile(user)["item_id"][0]

@@ -6,9 +6,6 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from pydantic import TypeAdapter
 
-import surerec as sr
-from surerec.live import Live
-from surerec.recommenders import save_all
 from surerec.serving._operations import public, router
 
 schemathesis = pytest.importorskip("schemathesis")
@@ -64,21 +61,6 @@ OF_A_LIVE_MODEL = [
 ]
 
 
-@pytest.fixture(scope="module")
-def clients(in_process, tmp_path_factory):
-    films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=9_000, seed=1)
-    counts, folder = sr.count_precedence(films), tmp_path_factory.mktemp("responses")
-    recommenders = {
-        "over-users": sr.PopulationConformal("CM12").fit(counts).calibrate_groups([2]),
-        "icrs12": sr.InductiveConformal("CM12").fit(counts),
-        "ranking": sr.PrecedenceMining().fit(counts),
-        "precise": sr.PopulationConformal("CM12", promise="precision").fit(counts),
-    }
-    save_all(folder / "films", recommenders)
-    Live.create(folder / "live", sr.PopulationConformal("CM12").fit(films)).close()
-    return {name: in_process(folder / name) for name in ("films", "live")}
-
-
 @pytest.mark.parametrize(
     ("name", "path", "body"),
     [
@@ -86,8 +68,9 @@ def clients(in_process, tmp_path_factory):
         *(("live", *each) for each in OF_A_LIVE_MODEL),
     ],
 )
-def test_answers_have_the_declared_fields_and_no_others(clients, name, path, body):
-    answer = clients[name].request("GET" if body is None else "POST", path, json=body)
+def test_answers_have_the_declared_fields_and_no_others(films, alive, name, path, body):
+    client = films.client if name == "films" else alive
+    answer = client.request("GET" if body is None else "POST", path, json=body)
     assert answer.status_code == 200, answer.text
     TypeAdapter(DECLARED[path]).validate_json(answer.content, strict=True)
 

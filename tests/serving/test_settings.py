@@ -77,13 +77,3 @@ def test_without_the_extra_one_sentence_says_what_to_install(model_folder):
     assert done.returncode == 2
     assert "pip install 'surerec[serve]'" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_a_server_refuses_keys_that_others_can_read(cli, tmp_path):
-    keys = tmp_path / "keys.json"
-    cli("keys", "create", keys, "--name", "x")
-    keys.chmod(0o644)
-    for asked in (["serve", "films", "--keys", keys], ["keys", "list", keys]):
-        told = cli(*asked)
-        assert told.code == 2
-        assert f"`chmod 600 {keys}`" in told.err

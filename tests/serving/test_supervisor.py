@@ -13,14 +13,14 @@ import pytest
 
 import surerec as sr
 from surerec.live import Live
-from tests.serving.serving_server import made_up, problem, save, save_without_scorer
+from tests.serving.serving_server import problem, save, save_without_scorer
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="Linux only")
 
 
 @pytest.fixture
-def folder(tmp_path):
-    return save(tmp_path / "films", seed=1)
+def folder(model_folder, tmp_path):
+    return Path(shutil.copytree(model_folder, tmp_path / "films"))
 
 
 def without_scorer(folder):
@@ -107,7 +107,7 @@ def test_a_new_model_is_taken_over_without_losing_a_request(start, folder, way):
     with Load(server, users) as load:
         time.sleep(0.3)
         for seed in (2, 3):
-            save(folder, seed=seed, overwrite=True)
+            save(folder, seed=seed, overwrite=True, names=["icrs12"])
             if way == "signal":
                 os.kill(server.process.pid, signal.SIGHUP)
                 server.wait_for("model taken over", seed - 1)
@@ -130,11 +130,11 @@ def test_a_new_model_is_taken_over_without_losing_a_request(start, folder, way):
 
 
 @needs_proc
-def test_an_idle_worker_releases_a_live_model_that_another_counted_anew(start, tmp_path):
-    shop, films = tmp_path / "shop", made_up()
-    Live.create(shop, sr.PopulationConformal("CM12", n_calibration=30).fit(films)).close()
+def test_an_idle_worker_releases_a_live_model_that_another_counted_anew(start, films, tmp_path):
+    shop = tmp_path / "shop"
+    Live.create(shop, films.models["sets"]).close()
     server = start(shop, "--workers", "2", "--worker-timeout", "1")
-    items = films.items.ids[:10].to_list()
+    items = films.data.items.ids[:10].to_list()
     events = [
         {"user": 5_000 + n // 10, "item": items[n % 10], "time": 1_700_000_000 + n}
         for n in range(1_000)  # from which on one of the workers counts anew
@@ -157,7 +157,7 @@ def test_an_idle_worker_releases_a_live_model_that_another_counted_anew(start, t
 def test_neither_a_reload_nor_a_new_worker_serves_what_is_damaged(start, folder, damage):
     server = start(folder, "--workers", "1")
     before = served(server)
-    save(folder, seed=2, overwrite=True)
+    save(folder, seed=2, overwrite=True, names=["icrs12"])
     says = damage(folder)
     with server.client() as client:
         assert "served on" in problem(client.post("admin/reload"), 409)
@@ -166,7 +166,8 @@ def test_neither_a_reload_nor_a_new_worker_serves_what_is_damaged(start, folder,
     assert says in server.lines("model not taken over")[0]["why"]
     os.kill(server.workers()[-1], signal.SIGKILL)
     assert says in server.wait_for("worker cannot serve")[0]["why"]
-    save(folder, seed=3, overwrite=True)  # as soon as the folder is whole, it is served
+    # As soon as the folder is whole, it is served.
+    save(folder, seed=3, overwrite=True, names=["icrs12"])
     server.wait_for("worker ready", 2)
     assert served(server) != before
 
@@ -196,7 +197,7 @@ def test_a_killed_worker_loses_only_what_it_held_and_comes_back(start, folder):
 def test_a_worker_that_comes_back_to_a_changed_folder_brings_the_others_along(start, folder):
     server = start(folder, "--workers", "2")
     before = served(server)
-    save(folder, seed=2, overwrite=True)
+    save(folder, seed=2, overwrite=True, names=["icrs12"])
     os.kill(server.workers()[0], signal.SIGKILL)
     server.wait_for("model taken over")
     after = {served(server) for _ in range(12)}
@@ -237,7 +238,7 @@ def test_a_link_to_another_folder_is_followed_when_reloaded(start, folder, tmp_p
     link.symlink_to(folder)
     server = start(link, "--workers", "1")
     before = served(server)
-    newer = save(tmp_path / "newer", seed=5)
+    newer = save(tmp_path / "newer", seed=5, names=["icrs12"])
     (tmp_path / "next").symlink_to(newer)
     (tmp_path / "next").replace(link)
     shutil.rmtree(folder)  # mapped files live on until they are let go

@@ -51,7 +51,6 @@ _PLAYED: Final = {
     "size": "{:.1f}",
     "size_ratio": "{:.3f}",
     "all_or_nothing": "{:.2%}",
-    "first_alarm": "{}",
 }
 _STUDY: Final = {
     "users": Option(int, "Users evaluated in each data set.", 500),
@@ -178,7 +177,7 @@ def replay(
         for row in live.summary_of(played).to_dicts()
     ]
     headings = ("ε", "Model", "Outside", "Of all events", "Worst window", "Size",
-                "Of recalibrated", "All or nothing", "Alarm")  # fmt: skip
+                "Of recalibrated", "All or nothing")  # fmt: skip
     stdout().print(table(headings, rows, slice(2, None)))
     messages().print(
         f"Played {len(played.times):,} judged events in {perf_counter() - clock:.0f} s; wrote "

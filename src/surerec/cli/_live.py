@@ -68,10 +68,10 @@ def init(
             f"--confidences is {confidences!r}; it must be numbers with commas, such as 0.8,0.9."
         ) from None
     kept = LiveTerms(levels, **terms)
-    with Live.create(folder, load(model, recommender), store=store, terms=kept) as live:
-        status = live.status()
+    fitted = load(model, recommender)
+    Live.create(folder, fitted, store=store, terms=kept).close()
     messages().print(
-        f"{plain(str(folder))} is live with {status.recommender}; send events with "
+        f"{plain(str(folder))} is live with {fitted.name_}; send events with "
         f"surerec live ingest {plain(str(folder))}."
     )
 

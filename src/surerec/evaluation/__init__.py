@@ -52,6 +52,7 @@ from surerec.evaluation._sets import (
     losses_at,
     measure_curve,
     measure_sets,
+    refittable,
     risk_curve,
     size_at_miss,
 )
@@ -96,6 +97,7 @@ __all__ = [
     "new_user_reliability",
     "new_user_test",
     "ranking_metrics",
+    "refittable",
     "risk_curve",
     "size_at_miss",
     "split_user",

@@ -4,7 +4,6 @@ from surerec.live._events import Event, FutureTimeError
 from surerec.live._ledger import Ledger, LiveTerms, Window
 from surerec.live._live import Ingestion, Live, Receipt, Status
 from surerec.live._replay import (
-    MODELS,
     Playing,
     Replayed,
     check_replay_target,
@@ -14,10 +13,9 @@ from surerec.live._replay import (
     write_replay,
 )
 from surerec.live._state import LiveFolder
-from surerec.live._store import PostgresStore, SqliteStore, Store, StoredEvent, Transaction
+from surerec.live._store import PostgresStore, SqliteStore, StoredEvent
 
 __all__ = [
-    "MODELS",
     "Event",
     "FutureTimeError",
     "Ingestion",
@@ -31,9 +29,7 @@ __all__ = [
     "Replayed",
     "SqliteStore",
     "Status",
-    "Store",
     "StoredEvent",
-    "Transaction",
     "Window",
     "check_replay_target",
     "replay",

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from surerec.calibration import Assessment, BestOfMany
     from surerec.conformal import Steering
-    from surerec.measures import Queries, Query, Scorer
-    from surerec.precedence import PrecedenceStatistics
 
 _NEAREST: Final = 1e-12  # that a threshold comes to 0 and 1
 _LONG_RUN: Final = "the long run"
@@ -119,29 +117,17 @@ class AdaptiveCalibration(Calibration):
         """The calibration with its thresholds as fitted."""
         return self._fitted
 
-    def assess(
-        self,
-        scorer: Scorer,
-        statistics: PrecedenceStatistics,
-        query: Query,
-        candidates: NDArray[np.int64],
-    ) -> AdaptedAssessment:
+    def assess(self, *asked: Any, **more: Any) -> AdaptedAssessment:
         """Return the nominal confidence at which each candidate enters the set."""
-        found = self._fitted.assess(scorer, statistics, query, candidates)
+        found = self._fitted.assess(*asked, **more)
         return AdaptedAssessment(**vars(found), steering=self._steering)
 
     def best_of_many(
-        self,
-        scorer: Scorer,
-        statistics: PrecedenceStatistics,
-        queries: Queries,
-        significance: float,
-        k: int | None,
-        in_set: bool = True,  # noqa: FBT001, FBT002
+        self, scorer: Any, statistics: Any, queries: Any, significance: float, *more: Any
     ) -> BestOfMany | None:
         """Return the sets of many users, or the k best of each; None where that is no faster."""
         level = adapted_level(self._steering, significance)
-        found = self._fitted.best_of_many(scorer, statistics, queries, level, k, in_set)
+        found = self._fitted.best_of_many(scorer, statistics, queries, level, *more)
         if found is None:
             return None
         return found._replace(

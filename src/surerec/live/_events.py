@@ -11,11 +11,10 @@ import numpy as np
 
 from surerec._memory import available_memory
 from surerec._threads import run_blocks
-from surerec._words import shown
+from surerec._words import DAY, shown
 from surerec.errors import InputError
 from surerec.live import _ledger as reasons
 from surerec.live._adaptive import AdaptiveCalibration
-from surerec.live._ledger import is_first_of_day
 from surerec.measures import Query
 from surerec.precedence import GrowingStatistics, count_precedence, linear_budget
 
@@ -33,40 +32,14 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _AHEAD: Final = timedelta(minutes=5)  # that clocks may differ by
 _LONGEST: Final = 500  # letters of an id
 _MICROSECOND: Final = timedelta(microseconds=1)
-_KNOWN: Final = ((10, "people with fewer than 10 known items"), (30, "people with 10 to 29"))
-_MANY: Final = "people with 30 or more"
-_POPULAR: Final = 10  # one item in so many is popular
 _MOST: Final = 2000  # events whose levels are usual
 
 
 class FutureTimeError(InputError):
-    """The time of an event is ahead of the server's clock.
+    """The time of an event is ahead of the server's clock."""
 
-    Parameters
-    ----------
-    where : str
-        What the message calls the event.
-    moment, now : datetime
-        The time of the event, and of the server's clock.
-
-    Attributes
-    ----------
-    alert : str
-        The same without the place, for whoever runs the server; it is not raised again on its day.
-    alerted : bool
-        Whether this error raised the alert.
-    """
-
-    def __init__(self, where: str, moment: datetime, now: datetime) -> None:
-        problem = (
-            f"the time {moment.isoformat()} is more than 5 minutes ahead of the server's "
-            f"clock ({now.isoformat(timespec='seconds')})"
-        )
-        super().__init__(f"{where}: {problem}; correct the sender's clock and send it again.")
-        self.alert = (
-            f"An event was refused: {problem}. Correct the clock of the sender, or of the server."
-        )
-        self.alerted = False
+    alerted: bool = False
+    """Whether this error raised an alert; it is not raised again on its day."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +79,7 @@ class Event:
 
         Parameters
         ----------
-        given : mapping or Event
+        given : mapping
             With ``user`` and ``item``, and perhaps ``time`` (a datetime or its ISO text, UTC if it
             does not say; a number of seconds since 1970; now if it is missing) and ``id``.
         now : datetime, optional
@@ -114,8 +87,6 @@ class Event:
         where : str
             What to call it in an error.
         """
-        if isinstance(given, cls):
-            given = {"user": given.user, "item": given.item, "time": given.moment, "id": given.id}
         if not isinstance(given, Mapping):
             raise InputError(f"{where} is {shown(given)}; it must have the fields user and item.")
         unknown = sorted(str(name) for name in given if name not in FIELDS)
@@ -133,11 +104,6 @@ class Event:
             time,
             None if given.get("id") is None else str(_id_of(given["id"], "id", where)),
         )
-
-    @property
-    def moment(self) -> datetime:
-        """When, as a datetime."""
-        return _EPOCH + timedelta(microseconds=self.time)
 
 
 def _id_of(value: Any, name: str, where: str) -> int | str:
@@ -179,7 +145,11 @@ def _time_of(value: Any, now: datetime, where: str) -> int:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     if moment > now + _AHEAD:
-        raise FutureTimeError(where, moment, now)
+        raise FutureTimeError(
+            f"{where}: the time {moment.isoformat()} is more than 5 minutes ahead of the server's "
+            f"clock ({now.isoformat(timespec='seconds')}); correct the clock of the sender, or of "
+            "the server, and send it again."
+        )
     return (moment - _EPOCH) // _MICROSECOND
 
 
@@ -215,8 +185,6 @@ class EventVerdict(NamedTuple):
     """"judged", or why it is not."""
     level: float = float("nan")
     """The ε below which the fitted calibration includes the item."""
-    groups: tuple[str, ...] = ()
-    """The groups of users and items that it counts for."""
     watched: bool = False
     """Whether it is the user's first event of a day."""
 
@@ -292,11 +260,8 @@ class GrowingModel:
         if segments is not None and segments.label(who) is None:
             return EventVerdict(reasons.NO_SEGMENT)
         level = self.model.level(Query.of_user(self.profiles, who), what)
-        popular = self.statistics.popularity[what] * _POPULAR < self.statistics.n_items
-        people = next((words for below, words in _KNOWN if len(taken) < below), _MANY)
-        groups = (people, "popular items" if popular else "other items")
-        watched = is_first_of_day(int(self.profiles.times_of(who)[-1]), time)
-        return EventVerdict(reasons.JUDGED, level, groups, watched)
+        watched = self.profiles.times_of(who)[-1] // DAY != time // DAY
+        return EventVerdict(reasons.JUDGED, level, bool(watched))
 
     def refitted(self, profiles: Interactions, n_new: int) -> Recommender:
         """Return the estimator fitted on profiles, of whose items so many are new to the base."""
@@ -332,7 +297,7 @@ def usual_levels(model: FittedModel, most: int = _MOST) -> NDArray[np.float64]:
     owners = np.repeat(np.arange(profiles.n_users), np.diff(offsets))
     before = np.concatenate((times[:1], times[:-1]))  # another user's at the start of a profile
     watched = np.arange(len(times)) - offsets[owners] >= model.calibration.min_known
-    watched &= np.array(is_first_of_day(before, times))
+    watched &= before // DAY != times // DAY
     watched &= model.statistics.support[items] > 1  # else it would have been a new item
     if segments is not None:
         watched &= segments.codes[owners] >= 0

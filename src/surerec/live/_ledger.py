@@ -15,7 +15,6 @@ from surerec._words import DAY, counted, day_of
 from surerec.conformal import (
     DEFAULT_FALSE_ALARMS,
     DEFAULT_STEP,
-    DEFAULT_TOLERANCE,
     Steering,
     UserDay,
     Watch,
@@ -23,7 +22,7 @@ from surerec.conformal import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from surerec.conformal import Alarm
     from surerec.interactions import Interactions
@@ -64,8 +63,6 @@ class LiveTerms:
         γ: how far one error moves a threshold.
     false_alarms : float
         How many false alarms there may be for each judged event, over all confidences.
-    tolerance : float
-        By how much errors may be more frequent than ε before they are alarming.
     new_items_per_day, new_items : int, optional
         How many items that are new to the model events may name, per day and in total; events on
         further ones are refused. By default a tenth of the model's items (at least 1,000) and as
@@ -75,7 +72,6 @@ class LiveTerms:
     confidences: tuple[float, ...] = (0.7, 0.8, 0.9)
     step: float = DEFAULT_STEP
     false_alarms: float = DEFAULT_FALSE_ALARMS
-    tolerance: float = DEFAULT_TOLERANCE
     new_items_per_day: int | None = None
     new_items: int | None = None
 
@@ -112,7 +108,6 @@ class LiveTerms:
         return tuple(
             Watch.start(
                 epsilon,
-                tolerance=self.tolerance,
                 false_alarms=share,
                 usual=(sum(not is_inside(level, epsilon) for level in usual), len(usual)),
             )
@@ -128,38 +123,31 @@ class Window:
     ----------
     first, last : int
         When, in microseconds since 1970.
-    groups : dict of str to list of int
-        By group of users or items, "all" among them, the judged events and, for each ε, those that
-        were outside of the live sets.
-    unsteered : list of int
-        For each ε, how many of all were outside of the sets without adaptation.
+    n : int
+        Judged events.
+    outside, unsteered : list of int
+        For each ε, those that were outside of the live sets, and of the sets without adaptation.
     not_judged : dict of str to int
         Events meanwhile that were not judged, by reason.
     """
 
     first: int = 0
     last: int = 0
-    groups: dict[str, list[int]] = field(default_factory=dict)
+    n: int = 0
+    outside: list[int] = field(default_factory=list)
     unsteered: list[int] = field(default_factory=list)
     not_judged: dict[str, int] = field(default_factory=dict)
 
-    @property
-    def n(self) -> int:
-        """Judged events."""
-        return self.groups["all"][0] if self.groups else 0
-
-    def judge(
-        self, time: int, outside: Sequence[bool], unsteered: Sequence[bool], groups: Iterable[str]
-    ) -> None:
+    def judge(self, time: int, outside: Sequence[bool], unsteered: Sequence[bool]) -> None:
         """Count a judged event."""
         self.first = min(self.first, time) if self.n else time
         self.last = max(self.last, time) if self.n else time
+        self.n += 1
+        self.outside = _plus(self.outside, outside)
         self.unsteered = _plus(self.unsteered, unsteered)
-        for group in ("all", *groups):
-            self.groups[group] = _plus(self.groups.get(group), (True, *outside))
 
 
-def _plus(tally: list[int] | None, more: Sequence[bool]) -> list[int]:
+def _plus(tally: list[int], more: Sequence[bool]) -> list[int]:
     return [n + bool(one) for n, one in zip(tally or [0] * len(more), more, strict=True)]
 
 
@@ -168,23 +156,21 @@ def _count(counts: dict[str, int], name: str, more: int = 1) -> None:
 
 
 def observed_frame(windows: Sequence[Window], epsilons: Sequence[float]) -> pl.DataFrame:
-    """Return nominal and observed, a row for each window, confidence and group."""
-    texts = dict.fromkeys(("from", "until", "group"), pl.String)
+    """Return nominal and observed, a row for each window and confidence."""
+    texts = dict.fromkeys(("from", "until"), pl.String)
     shares = dict.fromkeys(("confidence", "delivered", "unsteered"), pl.Float64)
     rows = [
         (
             number,
             day_of(window.first),
             day_of(window.last),
-            group,
             round(1 - epsilon, 12),
-            1 - outside[place] / n,
-            1 - window.unsteered[place] / n if group == "all" else None,
-            n,
+            1 - window.outside[place] / window.n,
+            1 - window.unsteered[place] / window.n,
+            window.n,
         )
         for number, window in enumerate(windows)
         for place, epsilon in enumerate(epsilons)
-        for group, (n, *outside) in window.groups.items()
     ]
     schema = {"window": pl.Int64, **texts, **shares, "n": pl.Int64}
     return pl.DataFrame(rows, schema=schema, orient="row")
@@ -250,10 +236,10 @@ class Ledger:
     Examples
     --------
     >>> ledger = Ledger.start(LiveTerms())
-    >>> ledger.judge(0.15, time=0, groups=["people"])
+    >>> ledger.judge(0.15, time=0)
     (None, [])
-    >>> ledger.steering.errors, ledger.window.groups["people"]
-    ((0, 1, 1), [1, 0, 1, 1])
+    >>> ledger.steering.errors, ledger.window.outside
+    ((0, 1, 1), [0, 1, 1])
     """
 
     steering: Steering
@@ -294,13 +280,7 @@ class Ledger:
         return has_room
 
     def judge(
-        self,
-        level: float,
-        time: int,
-        groups: Iterable[str],
-        *,
-        watched: bool = True,
-        so_far: UserDay = _NO_EVENT,
+        self, level: float, time: int, *, watched: bool = True, so_far: UserDay = _NO_EVENT
     ) -> tuple[Window | None, list[str]]:
         """Count a judged event; return the window if it closed one, and alarms in words.
 
@@ -310,8 +290,6 @@ class Ledger:
             The ε below which the fitted calibration includes what was consumed.
         time : int
             When, in microseconds since 1970.
-        groups : iterable of str
-            Of users and items that it counts for.
         watched : bool, default=True
             Whether it is the user's first event of a day. Only these are watched: what a user
             consumes in a row goes together, and one user is no cause for alarm.
@@ -320,7 +298,7 @@ class Ledger:
         """
         epsilons, alarms = self.steering.epsilons, []
         unsteered = [not is_inside(level, epsilon) for epsilon in epsilons]
-        self.window.judge(time, self.steering.missed(level), unsteered, groups)
+        self.window.judge(time, self.steering.missed(level), unsteered)
         if watched:
             pairs = zip(self.watches, unsteered, strict=True)
             found = [watch.after(error=error, time=time) for watch, error in pairs]
@@ -376,19 +354,6 @@ class Ledger:
             "today": SenderDay(**state["today"]),
         }
         return cls(**{**state, **parts})
-
-
-def is_first_of_day(before: Any, time: Any) -> Any:
-    """Return whether a user's event is not on the day of the one before it, in UTC.
-
-    Of one event, or of arrays of them.
-
-    Examples
-    --------
-    >>> is_first_of_day(5, 86_399_999_999), is_first_of_day(5, 86_400_000_000)
-    (False, True)
-    """
-    return before // DAY != time // DAY
 
 
 def _in_words(alarm: Alarm, epsilon: float, expected: float, window: Window) -> str:

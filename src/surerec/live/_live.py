@@ -85,9 +85,6 @@ class Receipt:
 class Status:
     """How a live model does."""
 
-    folder: str
-    store: str
-    recommender: str
     counted: str
     """When the base was fitted."""
     n_events: int
@@ -97,15 +94,15 @@ class Status:
     not_judged: dict[str, int]
     promised: tuple[float, ...]
     """The confidences, from the highest on."""
-    delivered: tuple[float, ...]
-    """The share of judged events inside the sets of each."""
+    delivered: tuple[float | None, ...]
+    """The share of judged events inside the sets of each; None before the first."""
     within: tuple[float, ...]
     """How far each of `observed_by_user_day` can be from what is nominal, whatever happened."""
     alarms: tuple[str, ...]
     """The latest, last."""
     n_user_days: int
     """Days of users with a judged event, by the server's clock."""
-    observed_by_user_day: tuple[float, ...]
+    observed_by_user_day: tuple[float | None, ...]
     """The same as `delivered` with each user and day counted once: the mean of their shares."""
     heaviest_share: float | None
     """The share of this day's judged events from the heaviest 1% of users; None of none."""
@@ -294,12 +291,12 @@ class Live:
     def _alert_of(self, error: FutureTimeError) -> None:
         """Raise the alert that an event was refused for its time, unless this day had it."""
         with suppress(StoreError), self._state.writing() as transaction:
-            alerts = self._at(transaction, today()).once_a_day({"future time": error.alert})
+            alerts = self._at(transaction, today()).once_a_day({"future time": f"Refused: {error}"})
             self._state.keep(transaction, alerts)
             error.alerted = bool(alerts)
 
-    def _checked(self, events: Any, names: Sequence[str] | None) -> list[tuple[Event, str, str]]:
-        if isinstance(events, (Event, dict)):
+    def _checked(self, events: Any, names: Sequence[str] | None) -> list[Event]:
+        if isinstance(events, dict):
             events = [events]
         given = check_list("events", events, "events")
         now, checked = datetime.now(UTC), []
@@ -308,10 +305,10 @@ class Live:
             where = where if names is None else names[number]
             event = Event.of(each, now=now, where=where)
             try:
-                ids = self._state.growing.check(event.user, event.item)
+                user, item = self._state.growing.check(event.user, event.item)
             except InputError as error:
                 raise InputError(f"{where}: {error}") from error
-            checked.append((replace(event, user=ids[0], item=ids[1]), *ids))
+            checked.append(replace(event, user=user, item=item))
         return checked
 
     def _at(self, transaction: Transaction, day: str) -> Ledger:
@@ -323,15 +320,16 @@ class Live:
             ledger.today = SenderDay(day)
         return ledger
 
-    def _take(self, transaction: Transaction, given: list[tuple[Event, str, str]]) -> Ingestion:
+    def _take(self, transaction: Transaction, given: list[Event]) -> Ingestion:
         state, growing, terms = self._state, self._state.growing, self._state.folder.terms
         day = today()  # the server's: a sender chooses the times of events
         ledger = self._at(transaction, day)
-        known = transaction.known_keys([event.key for event, _, _ in given])
-        user_days = transaction.user_days(day, list({user for _, user, _ in given}))
+        known = transaction.known_keys([event.key for event in given])
+        user_days = transaction.user_days(day, list({event.user for event in given}))
         seq, rows, alarms, reasons = transaction.last(), [], list[str](), dict[str, int]()
         n_again = refused = 0
-        for event, user, item in given:
+        for event in given:
+            user, item = event.user, event.item
             if event.key in known:
                 n_again += 1
                 continue
@@ -347,7 +345,7 @@ class Live:
                 user_days[user] = so_far.after(ledger.steering.missed(verdict.level))
                 watched = verdict.watched and not so_far.n
                 closed, raised = ledger.judge(
-                    verdict.level, event.time, verdict.groups, watched=watched, so_far=so_far
+                    verdict.level, event.time, watched=watched, so_far=so_far
                 )
                 alarms += raised
                 if closed is not None:
@@ -391,9 +389,8 @@ class Live:
         Returns
         -------
         polars.DataFrame
-            ``window``, ``from``, ``until``, ``group`` (of people or items; "all"), ``confidence``,
-            ``delivered``, ``unsteered`` (what would have been, without steering; null for groups)
-            and ``n``, the judged events.
+            ``window``, ``from``, ``until``, ``confidence``, ``delivered``, ``unsteered`` (what
+            would have been, without steering) and ``n``, the judged events.
         """
         with self._state.reading() as transaction:
             windows = [Window(**each) for each in transaction.named("window ")]
@@ -409,21 +406,22 @@ class Live:
             alarms = [f"{each['at'][:16]}: {each['says']}" for each in transaction.named("alarm ")]
             steering = state.ledger.steering
             places = range(len(steering.epsilons))
+
+            def inside(missed: tuple[float, ...]) -> tuple[float | None, ...]:
+                return tuple(1 - each if steering.n else None for each in missed)
+
             return Status(
-                str(state.folder.path),
-                state.store.name,
-                state.growing.model.name,
                 state.counted,
                 n_events,
                 state.growing.statistics.n_added,
                 steering.n,
                 dict(state.ledger.not_judged),
                 tuple(round(1 - each, 12) for each in steering.epsilons),
-                tuple(1 - each for each in steering.delivered()),
+                inside(steering.delivered()),
                 tuple(steering.bound(place) for place in places),
                 tuple(alarms[-5:]),
                 steering.user_days,
-                tuple(1 - each for each in steering.observed_by_user_day()),
+                inside(steering.observed_by_user_day()),
                 self.heaviest_share_,
             )
 

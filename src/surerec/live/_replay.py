@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import numpy as np
 import polars as pl
@@ -11,21 +11,13 @@ import polars as pl
 from surerec._arguments import check_choice, check_kind, check_number, check_whole
 from surerec._files import check_utf8, folder_aside
 from surerec._progress import progress
-from surerec._threads import run_blocks
 from surerec._words import DAY, day_of
-from surerec.calibration import Cut, rank_items
-from surerec.conformal import (
-    DEFAULT_FALSE_ALARMS,
-    DEFAULT_STEP,
-    RiskCurve,
-    Steering,
-    UserDay,
-    Watch,
-)
+from surerec.calibration import Cases, Cut, observe
+from surerec.conformal import DEFAULT_STEP, RiskCurve, Steering, UserDay
 from surerec.errors import InputError
+from surerec.evaluation import refittable
 from surerec.interactions import Interactions
-from surerec.live._ledger import NEW_ITEM, TOO_LITTLE, WINDOW, is_first_of_day
-from surerec.measures import Query, as_recipe
+from surerec.live._ledger import NEW_ITEM, TOO_LITTLE, WINDOW
 from surerec.precedence import Ties
 from surerec.reports import require_plots
 
@@ -34,12 +26,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from surerec.calibration import Outcomes
     from surerec.measures import Recipe, RecipeLike, Scorer
 
 MODELS: Final = ("static", "recalibrated", "live")
 """What is compared: never refitted; refitted and recalibrated; that, with adapted thresholds."""
 
 _FEWEST: Final = 100  # events that calibrate
+_SHARES_AT_ONCE: Final = 1 << 24  # 128 MB of candidates' shares
 _FILES: Final = {"summary.csv", "windows.csv"}
 
 
@@ -102,11 +96,6 @@ class Replayed:
         How large that set was.
     n_candidates : array of int
         How many items there were to choose from.
-    watched : array of bool
-        Which events were a person's first of a day: alarms are raised on these.
-    usual : array of int, models × events × ε × 2
-        Among the events that calibrated a model then, the errors of those that are watched, and how
-        many there were.
     user_days : array of int
         Which user and day, of the event's time, each event is of: each counts once.
     not_judged : dict of str to int
@@ -121,18 +110,10 @@ class Replayed:
     outside: NDArray[np.bool_]
     sizes: NDArray[np.int64]
     n_candidates: NDArray[np.int64]
-    watched: NDArray[np.bool_]
-    usual: NDArray[np.int64]
     user_days: NDArray[np.int64]
     not_judged: dict[str, int]
     playing: Playing
     name: str
-
-    @property
-    def weights(self) -> NDArray[np.float64]:
-        """The weight of each event: those of one user and day have 1 together."""
-        _, owners, sizes = np.unique(self.user_days, return_inverse=True, return_counts=True)
-        return np.asarray(1 / sizes[owners])
 
     @property
     def all_or_nothing(self) -> NDArray[np.bool_]:
@@ -182,12 +163,7 @@ def replay(
     (3, 3)
     """
     check_kind("interactions", interactions, Interactions, "Interactions")
-    how, recipe = playing or Playing(), as_recipe(measure)
-    if not recipe.refits:
-        raise InputError(
-            f"The scorer {recipe.name} comes fitted and cannot be fitted on the past: give a "
-            "function that makes it from statistics."
-        )
+    how, recipe = playing or Playing(), refittable(measure)
     _check_begin(interactions, begin, how)
     return _Player(interactions, recipe, begin, how).play()
 
@@ -203,14 +179,10 @@ def _check_begin(interactions: Interactions, begin: int, playing: Playing) -> No
         )
 
 
-class _Calibrated(NamedTuple):
-    """The calibration on the events of a window."""
-
-    curve: RiskCurve
-    cuts: tuple[float, ...]
-    """For each ε."""
-    usual: tuple[tuple[int, int], ...]
-    """For each ε, the errors among users' first events of a day, and how many there are."""
+def _weights(user_days: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the weight of each event: those of one user and day have 1 together."""
+    _, owners, sizes = np.unique(user_days, return_inverse=True, return_counts=True)
+    return np.asarray(1 / sizes[owners])
 
 
 def _cut_of(curve: RiskCurve, level: float) -> float:
@@ -226,7 +198,7 @@ class _ReplayFit:
     def __init__(
         self, profiles: Interactions, recipe: Recipe, until: int, how: Playing, earlier: Any = None
     ) -> None:
-        self._profiles, self._how = profiles, how
+        self._how = how
         self.statistics = recipe.count(profiles.until(until), how.ties)
         self.fitted = until
         """When what was learned was learned."""
@@ -239,26 +211,15 @@ class _ReplayFit:
         self.knows = (self.statistics.support > 0)[profiles.items_taken]
         """Whether the item of each row of the profiles is known."""
 
-    def rank(self, user: int, place: int) -> tuple[float, NDArray[np.float64]]:
-        """Return the threshold at which the item of a row enters the set, and all scores' shares.
+    def rank(self, cases: Cases) -> tuple[NDArray[np.float64], Outcomes]:
+        """Return the threshold at which the item of each case enters the set, and what was ranked.
 
-        The threshold is infinite if the item is not known; shares are ascending.
+        The threshold is infinite if the item, or all of the user's history, is not known.
         """
-        profiles, before = self._profiles, slice(int(self._profiles.offsets[user]), place)
-        knows = self.knows[before]
-        history = profiles.items_taken[before][knows].astype(np.int64)
-        if not len(history):
-            return np.inf, np.empty(0)
-        query = Query(history, (user,), profiles.times[before][knows], int(profiles.times[place]))
-        query = query.known_to(self.statistics)
-        scores = self.scorer.score_query(query)
-        ranking, _ = rank_items(self.scorer, self.statistics, query, scores)
-        at = np.flatnonzero(ranking.items == int(profiles.items_taken[place]))
-        entry = np.inf
-        if len(at):
-            is_rank = self._how.cut == "rank"
-            entry = float(at[0] + 1) if is_rank else -float(ranking.shares[at[0]])
-        return entry, ranking.shares[::-1]
+        found = observe(
+            self.scorer, self.statistics, cases, keep_candidates=self._how.cut == "score"
+        )
+        return np.where(found.n_known > 0, found.entries(self._how.cut), np.inf), found
 
 
 class _Player:
@@ -267,18 +228,17 @@ class _Player:
         self._name = profiles.name or "The data"
         self._epsilons = sorted(how.epsilons)
         self._steering = Steering.start(how.epsilons, step=how.step)
-        self._static: tuple[_ReplayFit, _Calibrated] | None = None
+        self._static: tuple[_ReplayFit, RiskCurve] | None = None
         self._now: _ReplayFit | None = None
-        self._calibrated: _Calibrated | None = None
+        self._calibrated: RiskCurve | None = None
         self._so_far: dict[int, UserDay] = {}
         self._not_judged = {NEW_ITEM: 0, TOO_LITTLE: 0}
-        # Of every event, in the order of time: its row, user, time, day of a user, first of a day.
+        # Of every event, in the order of time: its row, user, time and day of a user.
         owners = np.repeat(np.arange(profiles.n_users), np.diff(profiles.offsets))
         self._order = np.argsort(profiles.times, kind="stable")
         self._owners, self._times = owners[self._order], profiles.times[self._order]
         pairs = np.stack([self._owners, self._times // DAY])
         self._user_days = np.unique(pairs, axis=1, return_inverse=True)[1].reshape(-1)
-        self._watched = is_first_of_day(profiles.times[self._order - 1], self._times)
         self._entries = np.full(len(owners), np.nan)  # of judged events, by the latest fit
         self._events: list[int] = []
         self._seen: list[tuple[Any, ...]] = []
@@ -302,17 +262,12 @@ class _Player:
                 f"{self._name}: no event after {day_of(self._begin)} could be judged; begin "
                 "earlier, or set a smaller min_known."
             )
-        outside, sizes, usual, n_candidates = (
-            np.array(each) for each in zip(*self._seen, strict=True)
-        )
-        outside, sizes, usual = (np.moveaxis(each, 1, 0) for each in (outside, sizes, usual))
+        outside, sizes, n_candidates = (np.array(each) for each in zip(*self._seen, strict=True))
         return Replayed(
             self._times[self._events],
-            outside,
-            sizes,
+            np.moveaxis(outside, 1, 0),
+            np.moveaxis(sizes, 1, 0),
             n_candidates,
-            self._watched[self._events],
-            usual,
             self._user_days[self._events],
             self._not_judged,
             self._how,
@@ -327,15 +282,9 @@ class _Player:
         since = start - int(self._how.window * DAY)
         recent = (self._times >= since) & (self._times < start) & ~np.isnan(self._entries)
         if recent.sum() >= _FEWEST:
-            entries, watched = self._entries[recent], self._watched[recent]
-            _, owners, sizes = np.unique(
-                self._user_days[recent], return_inverse=True, return_counts=True
-            )
-            curve = RiskCurve(entries, 1 / sizes[owners], owners, len(sizes))
-            cuts = tuple(_cut_of(curve, epsilon) for epsilon in self._epsilons)
-            first = entries[watched]
-            usual = tuple((int((first > cut).sum()), len(first)) for cut in cuts)
-            self._calibrated = _Calibrated(curve, cuts, usual)
+            days, owners = np.unique(self._user_days[recent], return_inverse=True)
+            weights = _weights(self._user_days[recent])
+            self._calibrated = RiskCurve(self._entries[recent], weights, owners, len(days))
         elif start == self._begin:
             raise InputError(
                 f"{self._name}: fewer than {_FEWEST} events of the {self._how.window:g} days "
@@ -347,45 +296,51 @@ class _Player:
     def _judge_all(self, events: NDArray[np.int64], *, counts: bool) -> None:
         now, static = self._now, self._static
         assert now is not None  # noqa: S101  # it was fitted a line before
-        rows = self._order[events]
+        rows, users = self._order[events], self._owners[events]
         known = np.concatenate(([0], np.cumsum(now.knows)))
         is_new = ~now.knows[rows]
-        n_known = known[rows] - known[self._profiles.offsets[self._owners[events]]]
+        n_known = known[rows] - known[self._profiles.offsets[users]]
         is_little = ~is_new & (n_known < self._how.min_known)
         if counts:
             self._not_judged[NEW_ITEM] += int(is_new.sum())
             self._not_judged[TOO_LITTLE] += int(is_little.sum())
-
-        def rank(at: int) -> tuple[int, Any, Any]:
-            user, row = int(self._owners[at]), int(self._order[at])
-            found = now.rank(user, row)
-            is_old = static is not None and static[0] is not now
-            return at, found, static[0].rank(user, row) if static and is_old else found
-
-        for at, found, old in run_blocks(rank, events[~is_new & ~is_little].tolist()):
+        judged = np.flatnonzero(~is_new & ~is_little)
+        at_once = max(_SHARES_AT_ONCE // self._profiles.n_items, 1)
+        for some in (judged[n : n + at_once] for n in range(0, len(judged), at_once)):
+            cases = Cases(self._profiles, users[some], rows[some], rows[some] + 1)
+            found = now.rank(cases)
+            self._entries[events[some]] = found[0]
             if counts and static is not None:
-                self._judge(at, found, old, static[1])
-            self._entries[at] = found[0]
+                old = found if static[0] is now else static[0].rank(cases)
+                for place, at in enumerate(events[some].tolist()):
+                    self._judge(at, place, found, old, static[1])
 
-    def _judge(self, at: int, found: Any, old: Any, static: _Calibrated) -> None:
-        renewed = self._calibrated or static
-        adapted = tuple(_cut_of(renewed.curve, cut) for cut in self._steering.cuts_nested)
-        models = [(old, static.cuts), (found, renewed.cuts), (found, adapted)]
-        outside = [[entry > cut for cut in cuts] for (entry, _), cuts in models]
-        sizes = [[self._size(shares, cut) for cut in cuts] for (_, shares), cuts in models]
-        usual = static.usual, renewed.usual, renewed.usual
+    def _judge(self, at: int, place: int, found: Any, old: Any, static: RiskCurve) -> None:
+        renewed = static if self._calibrated is None else self._calibrated
+        models = (
+            (old, static, self._epsilons),
+            (found, renewed, self._epsilons),
+            (found, renewed, self._steering.cuts_nested),
+        )
+        outside, sizes = [], []
+        for (entries, seen), curve, levels in models:
+            cuts = [_cut_of(curve, level) for level in levels]
+            outside.append([entries[place] > cut for cut in cuts])
+            sizes.append([self._size(seen, place, cut) for cut in cuts])
         self._events.append(at)
-        self._seen.append((outside, sizes, usual, len(found[1])))
-        level, user_day = float(renewed.curve.levels([found[0]])[0]), int(self._user_days[at])
+        self._seen.append((outside, sizes, found[1].n_candidates[place]))
+        level, user_day = float(renewed.levels([found[0][place]])[0]), self._user_days[at]
         so_far = self._so_far.get(user_day, UserDay())
         self._so_far[user_day] = so_far.after(self._steering.missed(level))
         self._steering = self._steering.after(level, so_far)
 
-    def _size(self, shares: NDArray[np.float64], cut: float) -> int:
-        """Return how many candidates a threshold lets in."""
-        if self._how.cut == "rank":
-            return int(np.clip(cut, 0, len(shares)))
-        return len(shares) - int(np.searchsorted(shares, -cut, side="left"))
+    def _size(self, found: Outcomes, place: int, cut: float) -> int:
+        """Return how many candidates a threshold lets in; none where nothing is known."""
+        if not found.n_known[place]:
+            return 0
+        if found.candidate_shares is None:
+            return int(np.clip(cut, 0, found.n_candidates[place]))
+        return int((found.candidate_shares[place] >= max(-cut, 0.0)).sum())
 
 
 def windows_of(played: Replayed, length: int = WINDOW) -> pl.DataFrame:
@@ -402,20 +357,15 @@ def windows_of(played: Replayed, length: int = WINDOW) -> pl.DataFrame:
     rows = list[dict[str, Any]]()
     for number, first in enumerate(range(0, len(played.times), length)):
         some = slice(first, first + length)
-        days = {
-            "from": day_of(int(played.times[first])),
-            "until": day_of(int(played.times[some][-1])),
-        }
-        rows += [
-            {"window": number, **days, "n": len(played.times[some]), **shares}
-            for shares in _shares(played, some)
-        ]
+        times = played.times[some]
+        about = {"from": day_of(int(times[0])), "until": day_of(int(times[-1])), "n": len(times)}
+        rows += [{"window": number, **about, **shares} for shares in _shares(played, some)]
     return pl.DataFrame(rows)
 
 
 def _shares(played: Replayed, some: slice) -> list[dict[str, Any]]:
     """Return for each ε and model what was outside of its sets, and how large these were."""
-    weights = played.weights[some]
+    weights = _weights(played.user_days)[some]
     return [
         {
             "epsilon": epsilon,
@@ -439,25 +389,27 @@ def summary_of(played: Replayed, length: int = WINDOW) -> pl.DataFrame:
         ``epsilon``, ``model``, ``outside`` (with each user and day counted once),
         ``outside_events`` (with each event counted once), ``size``, ``all_or_nothing``,
         ``size_ratio`` (to the recalibrated model's), ``worst_window`` (how far ``outside`` was
-        from ε in the worst of all windows, wherever they begin; null if there is none),
-        ``first_alarm`` (the day on which errors were first alarming, null if never; adapted errors
-        are not watched), ``n`` and ``n_user_days``.
+        from ε in the worst of all windows, wherever they begin; null if there is none), ``n`` and
+        ``n_user_days``.
     """
-    rows, weights = _shares(played, slice(None)), played.weights
-    for number, row in enumerate(rows):
-        place, m = divmod(number, len(MODELS))
-        recalibrated = rows[len(MODELS) * place + MODELS.index("recalibrated")]["size"]
-        is_live = row["model"] == "live"
-        row |= {
-            "size_ratio": row["size"] / max(recalibrated, 1e-9),
+    weights = _weights(played.user_days)
+    rows = [
+        row
+        | {
             "worst_window": _worst_window(
-                played.outside[m, :, place], weights, row["epsilon"], length
+                played.outside[number % len(MODELS), :, number // len(MODELS)],
+                weights,
+                row["epsilon"],
+                length,
             ),
-            "first_alarm": None if is_live else _first_alarm(played, m, place, row["epsilon"]),
             "n": len(played.times),
             "n_user_days": round(weights.sum()),
         }
-    return pl.DataFrame(rows, schema_overrides={"first_alarm": pl.String})
+        for number, row in enumerate(_shares(played, slice(None)))
+    ]
+    recalibrated = pl.col("size").filter(model="recalibrated").first().over("epsilon")
+    ratio = pl.col("size") / pl.max_horizontal(recalibrated, 1e-9)
+    return pl.DataFrame(rows).with_columns(size_ratio=ratio)
 
 
 def _worst_window(
@@ -471,22 +423,6 @@ def _worst_window(
     )
     shares = (missed[length:] - missed[:-length]) / (all_of_it[length:] - all_of_it[:-length])
     return float(np.abs(shares - epsilon).max())
-
-
-def _first_alarm(played: Replayed, model: int, place: int, epsilon: float) -> str | None:
-    """Return the day of the first alarm on the errors of a model that is not adapted."""
-    false_alarms = DEFAULT_FALSE_ALARMS / len(played.playing.epsilons)
-    watch, usual = Watch.start(epsilon, false_alarms=false_alarms), None
-    for at in np.flatnonzero(played.watched).tolist():
-        now = tuple(played.usual[model, at, place].tolist())
-        if now != usual:  # it was recalibrated
-            usual = now
-            watch = watch.expecting(Watch.start(epsilon, false_alarms=false_alarms, usual=now))
-        time = int(played.times[at])
-        watch, alarm = watch.after(error=bool(played.outside[model, at, place]), time=time)
-        if alarm is not None:
-            return day_of(time)
-    return None
 
 
 def check_replay_target(folder: Path) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import heapq
 import json
 import logging
 import shutil
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, fields
-from operator import itemgetter
 from threading import Lock, RLock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -19,7 +17,7 @@ from surerec._lock import exclusive
 from surerec.errors import InputError, StoreError
 from surerec.live._events import GrowingModel, check_can_live
 from surerec.live._ledger import Ledger, LiveTerms, now_text
-from surerec.live._store import PostgresStore, SqliteStore, held
+from surerec.live._store import FORGOTTEN, PostgresStore, SqliteStore, held
 from surerec.recommenders import load
 
 if TYPE_CHECKING:
@@ -272,14 +270,11 @@ class LiveState:
 
     def _replay(self, transaction: Transaction) -> None:
         """Ingest what is stored behind `seq`, in the order of commits."""
-        forgotten = transaction.forgotten(self.seq)
-        events = ((each.seq, each.person, each) for each in transaction.events(self.seq))
-        gone = ((seq, person, None) for seq, person in forgotten)
-        for _, person, event in heapq.merge(events, gone, key=itemgetter(0)):
-            if event is not None:
-                self.growing.statistics.add(person, event.item, event.time)
-            elif person in self.growing.profiles.users:
-                self.growing.forget(person)
+        for event in transaction.events(self.seq):
+            if event.verdict != FORGOTTEN:
+                self.growing.statistics.add(event.person, event.item, event.time)
+            elif event.person in self.growing.profiles.users:
+                self.growing.forget(event.person)
         self.seq = transaction.last()
 
 

@@ -21,14 +21,16 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
+
+FORGOTTEN: Final = "forgotten"
+"""The verdict of a row that is no event: its user was forgotten at this place."""
 
 _TABLES: Final = (
     "TABLE IF NOT EXISTS surerec_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     """TABLE IF NOT EXISTS surerec_events (seq BIGINT PRIMARY KEY, key TEXT NOT NULL UNIQUE,
     person TEXT NOT NULL, item TEXT NOT NULL, time BIGINT NOT NULL, verdict TEXT NOT NULL)""",
     "INDEX IF NOT EXISTS surerec_events_person ON surerec_events (person)",
-    "TABLE IF NOT EXISTS surerec_forgotten (seq BIGINT PRIMARY KEY, person TEXT NOT NULL)",
     """TABLE IF NOT EXISTS surerec_user_days (day TEXT NOT NULL, person TEXT NOT NULL,
     n BIGINT NOT NULL, errors TEXT NOT NULL, PRIMARY KEY (day, person))""",
 )
@@ -154,7 +156,7 @@ class Transaction:
         return list(self._run(f"{statement} ORDER BY n DESC, person LIMIT ?", day, most).fetchall())
 
     def events(self, after: int = 0) -> Iterator[StoredEvent]:
-        """Return the events behind a place, in the order of commits, some at a time."""
+        """Return the events and forgettings behind a place, in order, some at a time."""
         while True:
             rows = self._run(
                 "SELECT seq, key, person, item, time, verdict FROM surerec_events "
@@ -169,25 +171,21 @@ class Transaction:
 
     def count(self) -> int:
         """Return how many events are kept."""
-        return int(self._run("SELECT COUNT(*) FROM surerec_events").fetchone()[0])
+        statement = "SELECT COUNT(*) FROM surerec_events WHERE verdict <> ?"
+        return int(self._run(statement, FORGOTTEN).fetchone()[0])
 
     def forget(self, person: str) -> int:
         """Delete the events of a user, and remember until a refit that they are gone."""
+        self._run("DELETE FROM surerec_events WHERE person = ? AND verdict = ?", person, FORGOTTEN)
         gone = self._run("DELETE FROM surerec_events WHERE person = ?", person).rowcount
         self._run("DELETE FROM surerec_user_days WHERE person = ?", person)
         seq = self.last() + 1
-        self._run("INSERT INTO surerec_forgotten (seq, person) VALUES (?, ?)", seq, person)
-        self.put("last", seq)
+        self.append([StoredEvent(seq, f"{FORGOTTEN} {seq}", person, "", 0, FORGOTTEN)])
         return int(gone)
-
-    def forgotten(self, after: int = 0) -> list[tuple[int, str]]:
-        """Return who was forgotten behind a place, with the place of each."""
-        statement = "SELECT seq, person FROM surerec_forgotten WHERE seq > ? ORDER BY seq"
-        return list(self._run(statement, after).fetchall())
 
     def forget_names(self, until: int) -> None:
         """Keep no more who was forgotten up to a place: a refit has left them out."""
-        self._run("DELETE FROM surerec_forgotten WHERE seq <= ?", until)
+        self._run("DELETE FROM surerec_events WHERE verdict = ? AND seq <= ?", FORGOTTEN, until)
 
 
 class Store(ABC):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
+from contextlib import ExitStack
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
@@ -35,27 +35,19 @@ def serve(settings: ServerSettings, on_ready: Callable[[str], None] = lambda _: 
     """
     if os.name != "posix":
         raise InputError("surerec serve needs Linux or macOS; on Windows use WSL or a container.")
-    with TemporaryDirectory(prefix="surerec-metrics-") as folder:
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
-        try:
-            _serve(settings, on_ready)
-        finally:
-            del os.environ["PROMETHEUS_MULTIPROC_DIR"]
-
-
-def _serve(settings: ServerSettings, on_ready: Callable[[str], None]) -> None:
-    # Imported here: prometheus-client looks at the variable when it is imported.
-    from surerec.serving._supervisor import Supervisor, listen, shared_memory  # noqa: PLC0415
-    from surerec.serving._telemetry import configure  # noqa: PLC0415
-
     if settings.keys is not None:
         KeyFile(settings.keys).read()
-    configure(settings.log_level, settings.log_format)
-    # A live model's events are one server's: its workers share them, and nobody else does.
-    live = LiveFolder.is_one(settings.model)
-    with (
-        LiveFolder.open(settings.model).held() if live else nullcontext(),
-        listen(settings.host, settings.port) as listener,
-        shared_memory() as memory,
-    ):
+    with TemporaryDirectory(prefix="surerec-metrics-") as folder, ExitStack() as stack:
+        # Imported behind it: prometheus-client looks at the variable when it is imported.
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+        stack.callback(os.environ.pop, "PROMETHEUS_MULTIPROC_DIR")
+        from surerec.serving._supervisor import Supervisor, listen, shared_memory  # noqa: PLC0415
+        from surerec.serving._telemetry import configure  # noqa: PLC0415
+
+        configure(settings.log_level, settings.log_format)
+        # A live model's events are one server's: its workers share them, and nobody else does.
+        if LiveFolder.is_one(settings.model):
+            stack.enter_context(LiveFolder.open(settings.model).held())
+        listener = stack.enter_context(listen(settings.host, settings.port))
+        memory = stack.enter_context(shared_memory())
         Supervisor(settings, listener, memory.fileno()).run(on_ready)

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import h11
 from starlette.datastructures import MutableHeaders
+from starlette.middleware.cors import CORSMiddleware
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from surerec.errors import InputError
@@ -64,17 +65,33 @@ _FRAMING = frozenset({b"content-length", b"transfer-encoding"})
 _LENIENT = re.compile(rb"(?<!\r)\n|\n[ \t]")  # a bare line feed, or a folded header
 
 
-class Envelope:
-    """Gives every request an id, and its answer security headers, a log line and metrics.
+class Gate:
+    """Lets in what may come in, with its body read, and answers the problems raised inside.
+
+    Every request gets an id, and its answer security headers, a log line and metrics.
 
     Parameters
     ----------
     app : ASGI application
-        Answers the requests.
+        Gets the body in one piece.
+    service : Service
+        Settings, keys and rates.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app = app
+        self._service = service
+        self._settings = service.settings
+        self._hosts = {host.lower() for host in service.settings.hosts}
+        self._checked: ASGIApp = self._check
+        if self._settings.cors_origins:  # around the checks: a page may read why it was refused
+            self._checked = CORSMiddleware(
+                self._check,
+                allow_origins=list(self._settings.cors_origins),
+                allow_methods=["GET", "POST"],
+                allow_headers=["Authorization", "Content-Type", "X-Request-ID"],
+                expose_headers=["Retry-After", "Surerec-Model", "X-Request-ID"],
+            )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -100,7 +117,7 @@ class Envelope:
             await send(message)
 
         try:
-            await self._app(scope, receive, send_wrapped)
+            await self._checked(scope, receive, send_wrapped)
         except Exception as error:  # noqa: BLE001  # nothing of it may reach the client
             failure = error_fields(error)
             if not status:
@@ -108,40 +125,7 @@ class Envelope:
         finally:
             _record(scope, request_id, status, time.perf_counter() - begin, failure)
 
-
-def _record(
-    scope: Scope, request_id: str, status: int, seconds: float, failure: dict[str, Any]
-) -> None:
-    # The route's pattern, never the path or the query: those may name a user.
-    route = getattr(scope.get("route"), "path", None) or "none"
-    method = scope["method"] if scope["method"] in _KNOWN_METHODS else "other"
-    REQUESTS.labels(method, route, str(status)).inc()
-    SECONDS.labels(route).observe(seconds)
-    level = logging.ERROR if failure or status == _SERVER_ERROR else logging.INFO
-    key = {"key": scope["surerec.key"]} if "surerec.key" in scope else {}
-    ms = round(seconds * 1000, 2)
-    about = {"request_id": request_id, "method": method, "route": route, "status": status, "ms": ms}
-    log(level, "request", **about, **key, **failure)
-
-
-class Gate:
-    """Lets in what may come in, with its body read, and answers the problems raised inside.
-
-    Parameters
-    ----------
-    app : ASGI application
-        Gets the body in one piece.
-    service : Service
-        Settings, keys and rates.
-    """
-
-    def __init__(self, app: ASGIApp, service: Service) -> None:
-        self._app = app
-        self._service = service
-        self._settings = service.settings
-        self._hosts = {host.lower() for host in service.settings.hosts}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _check(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request in, or answer why not."""
         headers: Mapping[str, str] = scope["surerec.headers"]
         try:
@@ -232,6 +216,21 @@ class Gate:
         if max(size, len(body)) > most:
             _refuse("size", 413, f"The request's body is larger than {most:,} bytes.")
         return bytes(body)
+
+
+def _record(
+    scope: Scope, request_id: str, status: int, seconds: float, failure: dict[str, Any]
+) -> None:
+    # The route's pattern, never the path or the query: those may name a user.
+    route = getattr(scope.get("route"), "path", None) or "none"
+    method = scope["method"] if scope["method"] in _KNOWN_METHODS else "other"
+    REQUESTS.labels(method, route, str(status)).inc()
+    SECONDS.labels(route).observe(seconds)
+    level = logging.ERROR if failure or status == _SERVER_ERROR else logging.INFO
+    key = {"key": scope["surerec.key"]} if "surerec.key" in scope else {}
+    ms = round(seconds * 1000, 2)
+    about = {"request_id": request_id, "method": method, "route": route, "status": status, "ms": ms}
+    log(level, "request", **about, **key, **failure)
 
 
 def _refuse(

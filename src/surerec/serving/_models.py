@@ -8,7 +8,7 @@ import json
 import unicodedata
 import warnings
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -99,42 +99,26 @@ class ServedModel:
     card: Mapping[str, Any]
     """What clients may know of the model: no path, no version, no user's id."""
     search: TitleSearch
-
-    def answer(self, make: Callable[..., Any], *asked: Any) -> Any:
-        """Return an answer made of one state of the model from beginning to end."""
-        return make(self, *asked)
-
-    def refresh(self) -> None:
-        """Release what other processes have replaced, while nobody asks."""
-
-    def check(self) -> None:
-        """Check, without waiting, that what it needs to answer is whole."""
-
-    def close(self) -> None:
-        """Close what it has open."""
+    live: Live | None = None
+    """What ingests events; each answer is from its fitted model of the moment."""
+    searches: dict[int, TitleSearch] = field(default_factory=dict)
+    """Of a live model, by the number of the base."""
 
     @property
     def first(self) -> FittedModel:
         """Any of the models: they share items, users and statistics."""
         return next(iter(self.models.values()))
 
-
-@dataclass(frozen=True)
-class LiveModel(ServedModel):
-    """A model that ingests events; each answer is from the fitted model of its moment."""
-
-    live: Live
-    searches: dict[int, TitleSearch]
-    """By the number of the base."""
-
     def answer(self, make: Callable[..., Any], *asked: Any) -> Any:
-        """Return an answer made of this moment's state; no event comes in between."""
+        """Return an answer made of one state of the model; no event comes in between."""
+        if self.live is None:
+            return make(self, *asked)
         with self.live.asking() as model:
-            return make(self._now(model), *asked)
+            return make(self._now(model, self.live.base_), *asked)
 
-    def _now(self, model: FittedModel) -> ServedModel:
+    def _now(self, model: FittedModel, base: int) -> ServedModel:
         """Return what answers need of the fitted model of this moment."""
-        known, base = self.searches, self.live.base_
+        known = self.searches
         if base not in known:  # it was refitted, and codes are other ones
             known.clear()
             gc.collect()  # what compiling left behind may hold arrays of the old base
@@ -143,27 +127,30 @@ class LiveModel(ServedModel):
 
     def refresh(self) -> None:
         """Take over a refit of another process, and release the model before it."""
-        with suppress(StoreError), self.live.asking() as model:  # the next request raises it
-            self._now(model)
+        with suppress(StoreError):  # the next request raises it
+            self.answer(lambda _: None)
 
     def check(self) -> None:
-        """Check, without waiting, that the store can keep events."""
-        self.live.check_store()
-
-    def report(self) -> None:
-        """Bring the metrics of the observed coverage up to date."""
-        steering = self.live.steering_
-        JUDGED.set(steering.n)
-        USER_DAYS.set(steering.user_days)
-        HEAVIEST.set(self.live.heaviest_share_ or 0)
-        missed, by_user_day = steering.delivered(), steering.observed_by_user_day()
-        for place, epsilon in enumerate(steering.epsilons if steering.n else ()):
-            DELIVERED.labels(f"{1 - epsilon:g}").set(1 - missed[place])
-            BY_USER_DAY.labels(f"{1 - epsilon:g}").set(1 - by_user_day[place])
+        """Check, without waiting, that the store of a live model can keep events."""
+        if self.live is not None:
+            self.live.check_store()
 
     def close(self) -> None:
-        """Close the store of events."""
-        self.live.close()
+        """Close the store of a live model."""
+        if self.live is not None:
+            self.live.close()
+
+
+def report(live: Live) -> None:
+    """Bring the metrics of the observed coverage up to date."""
+    steering = live.steering_
+    JUDGED.set(steering.n)
+    USER_DAYS.set(steering.user_days)
+    HEAVIEST.set(live.heaviest_share_ or 0)
+    missed, by_user_day = steering.delivered(), steering.observed_by_user_day()
+    for place, epsilon in enumerate(steering.epsilons if steering.n else ()):
+        DELIVERED.labels(f"{1 - epsilon:g}").set(1 - missed[place])
+        BY_USER_DAY.labels(f"{1 - epsilon:g}").set(1 - by_user_day[place])
 
 
 def load(folder: Path) -> ServedModel:
@@ -197,9 +184,8 @@ def _load_live(folder: Path) -> ServedModel:
         made = _served(read_card(place.model(live.base_)), {model.name: model})
     card = {**made.card, "model": model_id, "live": True}
     # Without the model: it would keep the files of this base mapped after a refit.
-    served = LiveModel(model_id, {}, card, made.search, live, {live.base_: made.search})
-    served.report()
-    return served
+    report(live)
+    return ServedModel(model_id, {}, card, made.search, live, {live.base_: made.search})
 
 
 def model_id(card: Mapping[str, Any]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import math
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
@@ -16,10 +15,10 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from surerec._columns import Columns, json_rows, json_texts, json_values
 from surerec.errors import NotOffered
-from surerec.live import FutureTimeError, Ingestion, Receipt
+from surerec.live import FutureTimeError, Ingestion, Live, Receipt
 from surerec.recommenders import RecommendOptions
 from surerec.serving import _schemas as ask
-from surerec.serving._models import LiveModel, ServedModel
+from surerec.serving._models import ServedModel, report
 from surerec.serving._problems import Problem
 from surerec.serving._telemetry import ALARMS, EVENTS, exposition
 
@@ -42,7 +41,6 @@ _ALMOST_NEVER: Final = 1e-9  # a significance at which every item is in the set
 _HISTORY_SHOWN: Final = 200
 _OPTIONS: Final = {"confidence", "significance", "precision", "min_probability", "item_list"}
 _WINDOWS_SHOWN: Final = 60
-_PRIVATE: Final = ("folder", "store", "recommender")  # fields of a live model's status
 
 
 def _service(request: Request) -> Service:
@@ -272,9 +270,9 @@ def send_events(model: ServedModel, asked: ask.EventsRequest) -> dict[str, Any]:
     Sent again, an event of the same id changes nothing; without an id, one of the same user, item
     and time.
     """
-    served = _live(model)
+    live = _live(model)
     try:
-        found = served.live.observe([event.model_dump(exclude_none=True) for event in asked.events])
+        found = live.observe([event.model_dump(exclude_none=True) for event in asked.events])
     except FutureTimeError as error:
         ALARMS.inc(error.alerted)
         raise
@@ -282,21 +280,17 @@ def send_events(model: ServedModel, asked: ask.EventsRequest) -> dict[str, Any]:
     for verdict, n in {**counts, **found.not_judged}.items():
         EVENTS.labels(verdict).inc(n)
     ALARMS.inc(len(found.alarms))
-    served.report()
+    report(live)
     return asdict(found)
 
 
 @_operation("GET", "/v1/live", ask.LiveResponse, "live")
 def live_status(model: ServedModel) -> dict[str, Any]:
     """Return the nominal and the observed coverage of a live model, and its drift alerts."""
-    live = _live(model).live
-    status, frame = asdict(live.status()), live.delivered().filter(group="all")
-    for name in ("delivered", "observed_by_user_day"):
-        status[name] = [None if math.isnan(each) else each for each in status[name]]
-    windows = frame.partition_by("window", maintain_order=True)[-_WINDOWS_SHOWN:]
-    shares = ["delivered", "unsteered"]
+    live, shares = _live(model), ["delivered", "unsteered"]
+    windows = live.delivered().partition_by("window", maintain_order=True)[-_WINDOWS_SHOWN:]
     return {
-        **{name: value for name, value in status.items() if name not in _PRIVATE},
+        **asdict(live.status()),
         "windows": [
             {**rows[["until", "n"]].row(0, named=True), **rows[shares].to_dict(as_series=False)}
             for rows in windows
@@ -307,15 +301,15 @@ def live_status(model: ServedModel) -> dict[str, Any]:
 @_operation("POST", "/admin/forget", Receipt, "admin")
 def forget(model: ServedModel, asked: ask.ForgetRequest) -> dict[str, Any]:
     """Delete a user: from events and counts at once, from files at the next refit."""
-    return asdict(_live(model).live.forget(asked.user))
+    return asdict(_live(model).forget(asked.user))
 
 
-def _live(model: ServedModel) -> LiveModel:
-    if not isinstance(model, LiveModel):
+def _live(model: ServedModel) -> Live:
+    if model.live is None:
         raise Problem(
             409, "This model takes no events: make it live with surerec live init, and serve that."
         )
-    return model
+    return model.live
 
 
 @router.post("/admin/reload", response_model=ask.ReloadResponse, tags=["admin"])

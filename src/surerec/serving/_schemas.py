@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 
 from surerec._words import near
 from surerec.calibration import Guarantee
+from surerec.live import Status
 
 MAX_HISTORY: Final = 5_000
 MAX_ROWS: Final = 10_000
@@ -549,31 +550,10 @@ class LiveWindow(_Response):
     """The coverage without adapted thresholds."""
 
 
-class LiveResponse(_Response):
+@dataclass(frozen=True, kw_only=True)
+class LiveResponse(Status):
     """Nominal and observed coverage over all judged events, from the highest confidence on."""
 
-    promised: list[float]
-    """Confidences."""
-    delivered: list[Number]
-    """The share of judged events inside the sets of each; null before the first."""
-    within: list[float]
-    """How far each of observed_by_user_day can be from the nominal level."""
-    observed_by_user_day: list[Number]
-    """The same as delivered, with each user and day counted once."""
-    n_user_days: int
-    """Days of users with a judged event."""
-    heaviest_share: Number
-    """The share of this day's judged events from the heaviest 1% of users."""
-    n_events: int
-    n_judged: int
-    not_judged: dict[str, int]
-    """By reason."""
-    counted: str
-    """When the base was counted; its thresholds are of then."""
-    n_since: int
-    """Events since then, which are in the counts."""
-    alarms: list[str]
-    """The latest, last."""
     windows: list[LiveWindow]
     """Of 2,000 judged events each, the last 60."""
 
