@@ -429,8 +429,8 @@ def ranks_by_later_item(
     """
     if not len(rows.history):
         return np.empty((0, len(candidates)), dtype=np.int32)
-    thresholds = np.sort(rows.columns("predecessors", training).matrix, axis=1)
-    counts = rows.columns("predecessors", candidates).matrix
+    thresholds = np.sort(rows.columns("predecessors", training), axis=1)
+    counts = rows.columns("predecessors", candidates)
     ranks = np.empty(counts.shape, dtype=np.int32)
     for k in range(len(ranks)):
         if literal and thresholds[k, 0] == 0:

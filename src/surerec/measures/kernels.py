@@ -22,7 +22,7 @@ from surerec.measures._tiles import (
     OfCounts,
     Task,
 )
-from surerec.measures._vectors import STRIP_BYTES, aligned_zeros, middles_of_counts
+from surerec.measures._vectors import STRIP_BYTES, aligned_zeros, guessed_middles
 
 __all__ = [
     "COUNT",
@@ -41,7 +41,7 @@ __all__ = [
     "aggregate_columns",
     "aligned_zeros",
     "equal_columns",
-    "middles_of_counts",
+    "guessed_middles",
     "pays",
     "room_for",
     "rough_ratios",
