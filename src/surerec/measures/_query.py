@@ -12,7 +12,6 @@ from surerec.errors import InputError
 from surerec.interactions import Interactions
 
 if TYPE_CHECKING:
-
     from numpy.typing import NDArray
 
     from surerec.precedence import PrecedenceStatistics
