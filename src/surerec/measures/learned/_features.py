@@ -223,18 +223,22 @@ class Features:
         """Yield the features of each that is asked for; what ridges expect is found together."""
         profiles = [self._profile(each) for each in asked]
         shape = len(self.in_words), self.statistics.n_items if columns is None else len(columns)
-        found = [np.zeros(shape, np.float32) for _ in asked]
+        expected: list[list[tuple[slice, NDArray[np.float64]]]] = [[] for _ in asked]
 
         def regress(which: _PlacedRidge) -> None:
             those = [k for k, each in enumerate(asked) if which.ingredient in ("", *each.only)]
             if not those:
                 return
-            expected = self._expected(which.ridge, [profiles[k] for k in those], columns)
-            for k, scores in zip(those, expected, strict=True):
-                found[k][which.rows] = scores
+            found = self._expected(which.ridge, [profiles[k] for k in those], columns)
+            for k, scores in zip(those, found, strict=True):
+                expected[k].append((which.rows, scores))
 
         run_together(regress, self._ridges)
-        for each, profile, features in zip(asked, profiles, found, strict=True):
+        for each, profile, of_ridges in zip(asked, profiles, expected, strict=True):
+            features = np.zeros(shape, np.float32)
+            while of_ridges:  # each is let go once it is used
+                rows, scores = of_ridges.pop()
+                features[rows] = scores
             self._fill(profile, columns, each.only, features)
             yield features
 
