@@ -23,7 +23,7 @@ F_F = {"AP": "10.1378", "AUC": "11.1020", "NDCG": "11.3810", "RR": "15.2027"}
 
 
 def column(metric, name):
-    """Give the printed means or ranks, data sets × algorithms."""
+    """Return the printed means or ranks, data sets × algorithms."""
     return np.array([row[name] for row in PAPER["metrics"][metric].values()]).T
 
 

@@ -53,7 +53,7 @@ class SlowFeatures:
         return -among / self.inverse[item, item]
 
     def of(self, history, h):
-        """Give all features of item h by name."""
+        """Return all features of item h by name."""
         n_users, m = max(len(self.profiles), 1), len(history)
         forward = [self.count(i, h) for i in history]
         back = [self.count(h, i) for i in history]

@@ -46,12 +46,15 @@ class Case:
         items = st.integers(0, self.interactions.n_items - 1)
         self.history = data.draw(st.lists(items, min_size=1, max_size=N_ITEMS, unique=True))
         self.ridge = Ridge.fit(self.interactions)
+        self.room = data.draw(st.sampled_from([0, 1 << 26]), label="bytes of counts kept")
 
     def features(self):
         statistics = sr.count_precedence(
             self.interactions, ties=self.ties, strategy=self.strategy, memory=None
         )
-        return Features(statistics, self.ridge)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("surerec.measures.learned._items._MOST_BYTES", self.room)
+            return Features(statistics, self.ridge)
 
     def slow(self):
         """Without the users."""

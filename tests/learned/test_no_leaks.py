@@ -13,7 +13,7 @@ from surerec.measures.learned import LearnedMeasure, _ridge
 from surerec.measures.learned import _features as features_module
 from surerec.measures.learned import _growing as growing
 from surerec.measures.learned._features import EXTRAS, Features
-from surerec.measures.learned._ridge import ForwardRidge, Ridge
+from surerec.measures.learned._ridge import ForwardRidge, Ridge, RidgeQuery
 
 USER, CUT = 7, 8
 HOW = AlsSettings(folds=3, seed=0)
@@ -43,7 +43,7 @@ def other_future(films, user, cut):
 
 
 def leaks(films, features_of):
-    """Tell whether a person's features change with what they took after the cut."""
+    """Return whether a person's features change with what they took after the cut."""
     history = films.taken(USER)[:CUT].astype(int)
     both = [
         features_of(Features(sr.count_precedence(data), extras=tuple(EXTRAS)), data, history)
@@ -180,17 +180,17 @@ def test_planted_counts_of_the_user_are_recognised(goods):
 def test_a_ridge_from_past_to_future_planted_with_the_persons_own_is_found(films):
     """Fitted on the person too, and on what others than the person took after the cut."""
 
+    def expected(data, history, own):
+        query = RidgeQuery(history, np.ones((1, len(history))), own)
+        return ForwardRidge.fit(data).score([query], data.n_items)[0]
+
     def planted(_, data, history, without=()):
-        weights = np.ones((1, len(history)))
-        own = [data.taken(user) for user in without]
-        return ForwardRidge.fit(data).score(history, weights, own, data.n_items)
+        return expected(data, history, [data.taken(user).astype(int) for user in without])
 
     def half_left_out(_, data, history):
         """Without the first half alone: what it was followed by is still in the weights."""
-        own = data.taken(USER)
-        known = own[: len(own) // 2]
-        weights = np.ones((1, len(history)))
-        return ForwardRidge.fit(data).score(history, weights, [known], data.n_items)
+        own = data.taken(USER).astype(int)
+        return expected(data, history, [own[: len(own) // 2]])
 
     assert leaks(films, planted)
     assert leaks(films, half_left_out)

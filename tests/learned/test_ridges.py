@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 import surerec as sr
 from surerec.measures.learned import _ridge
-from surerec.measures.learned._ridge import ForwardRidge, Ridge
+from surerec.measures.learned._ridge import ForwardRidge, Ridge, RidgeQuery
 
 
 def ease(interactions, penalty, history, weights, n_items=None):
@@ -51,16 +51,20 @@ def test_leaving_users_out_is_fitting_without_them(
     chance = np.random.default_rng(seed)
     history = chance.permutation(films.n_items)[: chance.integers(1, 20)]
     weights = chance.random((3, len(history)))
-    asked = history, weights, [films.taken(user) for user in users], films.n_items
+    left_out = RidgeQuery(history, weights, [films.taken(user).astype(int) for user in users])
+    asked = [left_out, RidgeQuery(history[:1], weights[:2, :1], [])]  # found together
     fitted = ridge.fit(films, strength)
-    found = fitted.score(*asked)
+    both = fitted.score(asked, films.n_items)
+    found = both[0]
+    np.testing.assert_allclose(both[1], fitted.score(asked[1:], films.n_items)[0], rtol=1e-12)
     others = films.without_users(np.array(sorted(users), dtype=np.int64))
     # λ is of the number of users, not of what they took: it stays.
     expected = by_definition(others, strength * films.n_users, history, weights)
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-10)
     for columns in (np.arange(films.n_items)[::9], np.arange(films.n_items)[::2]):
-        some = fitted.score(*asked, columns)
-        np.testing.assert_allclose(some, found[:, columns], rtol=1e-9, atol=1e-12)
+        for k in range(2):
+            some = fitted.score(asked[k : k + 1], films.n_items, columns)[0]
+            np.testing.assert_allclose(some, both[k][:, columns], rtol=1e-9, atol=1e-12)
 
 
 @both
@@ -71,7 +75,8 @@ def test_it_keeps_to_the_most_popular_items(films, ridge, by_definition):
     assert 10 < n_known <= 20
     assert support[n_known] < support[n_known - 1]  # all items of one support, or none
     weights = np.ones((1, 3))
-    found = fitted.score(np.array([3, 40, 8]), weights, [films.taken(0)], films.n_items)
+    query = RidgeQuery(np.array([3, 40, 8]), weights, [films.taken(0).astype(int)])
+    found = fitted.score([query], films.n_items)[0]
     assert (found[0, n_known:] == 0).all()
     others = films.without_users(np.array([0]))
     expected = by_definition(others, 0.3 * 80, np.array([3, 8]), weights[:, :2], n_known)

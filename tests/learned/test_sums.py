@@ -1,15 +1,12 @@
-"""Sums over the rows of a profile, and counts of what came soon, against slow versions."""
+"""Sums over the rows of a profile, against a slow version."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import surerec as sr
 from surerec.measures._tiles import LeftOutUser, leave_out
-from surerec.measures.learned import _items, _sums
-from surerec.measures.learned._items import WINDOWS, Near
-from surerec.precedence import of_matrix, spans
+from surerec.measures.learned import _sums
+from surerec.precedence import of_matrix
 
 
 def slow_sums(forward, back, support, recent):
@@ -91,46 +88,3 @@ def test_sums_are_those_of_row_after_row_without_the_user(
         for part in parts:
             part()
         np.testing.assert_array_equal(found, expected)
-
-
-def slow_near(following, last, parts, own_ends, n_items):
-    """Add each user's part, one after the other."""
-    found = np.zeros((len(WINDOWS), n_items))
-    for item, part in zip(last.tolist(), parts, strict=True):
-        for span in range(*following.offsets[item : item + 2]):
-            start, stop = int(following.starts[span]), int(following.stops[span])
-            if stop in own_ends:
-                continue
-            for place in range(start, min(stop, start + WINDOWS[-1])):
-                window = int(np.searchsorted(WINDOWS, place - start, side="right"))
-                found[window, following.items[place]] += part
-    return found
-
-
-@pytest.fixture(scope="module")
-def films():
-    return sr.datasets.synthetic(n_users=150, n_items=130, n_rows=6000, ties=0.2, seed=4)
-
-
-@given(
-    seed=st.integers(0, 10**6),
-    room=st.sampled_from([0, 20_000, 1 << 26]),
-    n_out=st.integers(0, 2),
-    ties=st.sampled_from(["order", "strict"]),
-)
-def test_shares_of_what_came_soon_are_added_up_user_by_user(films, seed, room, n_out, ties):
-    chance, following = np.random.default_rng(seed), spans(films, "followers", ties)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_items, "_MOST_BYTES", room)
-        near = Near(following)
-    n_items = films.n_items + 3  # some have come since
-    for _ in range(2):  # counted, and counted before
-        last = chance.permutation(films.n_items)[: chance.integers(1, 6)]
-        parts = chance.random(len(last)).astype(np.float32)
-        ends = films.offsets[1:][chance.permutation(films.n_users)[:n_out]]
-        found = near.shares(last, parts, ends, None, n_items)
-        expected = slow_near(following, last, parts, ends, n_items)
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
-        columns = chance.integers(0, n_items, chance.integers(0, 90))
-        some = near.shares(last, parts, ends, columns, n_items)
-        np.testing.assert_array_equal(some, found[:, columns])

@@ -215,36 +215,35 @@ def widened(statistics):
     return sr.PrecedenceStatistics(films.n_users, statistics.support, rows, interactions=films)
 
 
-@pytest.mark.parametrize("name", paper.NAMES)
-def test_the_width_of_counts_changes_nothing(name):
-    # More columns than a tile, more rows than 32-bit totals take at once.
-    statistics = sr.count_precedence(sr.datasets.synthetic(900, 1_300, 60_000, ties=0.2, seed=9))
-    assert statistics.rows.followers(0).dtype == np.uint16
-    wide = widened(statistics)
-    longest = int(np.argmax(np.diff(statistics.interactions.offsets)))
-    everything = np.arange(1_100)
-    for history, without in ((everything, None), (everything[::3], longest), ([7, 3, 900], 5)):
-        old, new = (
-            MeasureScorer(counts, name).score(np.array(history), without_user=without)
-            for counts in (statistics, wide)
-        )
-        np.testing.assert_array_equal(old, new)
+@pytest.fixture(scope="module")
+def held():
+    """The same counts dense, in 32 bits, and within budgets from nothing to some rows.
+
+    More columns than a tile has, and more rows than 32-bit totals take at once.
+    """
+    films = sr.datasets.synthetic(900, 1_300, 60_000, ties=0.2, seed=9)
+    dense = sr.count_precedence(films)
+    assert dense.rows.followers(0).dtype == np.uint16
+    budgets = [
+        sr.count_precedence(films, strategy="bounded", memory=memory)
+        for memory in (0, 20_000, 400_000)
+    ]
+    return [dense, widened(dense), *budgets]
 
 
 @pytest.mark.parametrize("name", paper.NAMES)
-def test_every_budget_gives_the_same_scores_on_longer_profiles(monkeypatch, name):
+def test_where_and_how_wide_counts_are_held_changes_nothing(monkeypatch, held, name):
     monkeypatch.setenv("SUREREC_THREADS", "2")
     monkeypatch.setattr("surerec.measures._aggregates._WORTH_THREADS", 1_000.0)
-    films = sr.datasets.synthetic(300, 2_100, 20_000, ties=0.2, seed=4)
-    taken = [films.items_taken[films.offsets[u] : films.offsets[u + 1]] for u in range(40)]
-    expected = None
-    for memory in (10**9, 0, 20_000, 400_000):
-        rule = "dense" if memory == 10**9 else "bounded"
-        scorer = MeasureScorer(sr.count_precedence(films, strategy=rule, memory=memory), name)
-        found = [scorer.score(items, without_user=u) for u, items in enumerate(taken)]
-        expected = found if expected is None else expected
-        for old, new in zip(expected, found, strict=True):
-            np.testing.assert_array_equal(old, new)
+    longest = int(np.argmax(np.diff(held[0].interactions.offsets)))
+    everything = np.arange(1_100)
+    for history, without in ((everything, None), (everything[::3], longest), ([7, 3, 900], 5)):
+        expected, *others = (
+            MeasureScorer(counts, name).score(np.array(history), without_user=without)
+            for counts in held
+        )
+        for found in others:
+            np.testing.assert_array_equal(found, expected)
 
 
 @given(st.sampled_from(paper.NAMES), st.data())

@@ -36,7 +36,8 @@ def by_bits(counts):
     assert rows.ctypes.data % kernels.STRIP_BYTES == 0
     rows[:, :n_columns] = counts
     found = np.empty(n_columns)
-    kernels.middles_of_counts(rows, np.empty((2, strip), counts.dtype), found)
+    room = np.empty((2, strip), counts.dtype)
+    kernels.guessed_middles(rows, room, 8 * counts.itemsize, found)
     return found
 
 

@@ -40,7 +40,7 @@ def add(growing, event):
 
 
 def by_id(array, mine, theirs):
-    """Give an array by the codes of one map in the order of another's ids."""
+    """Return an array by the codes of one map in the order of another's ids."""
     return array[mine.codes(theirs.ids.to_list())]
 
 
@@ -72,7 +72,7 @@ def read_all(growing, seed):
         rows = growing.rows.block(direction, some)
         for place, slot in enumerate(found.places):
             row = found.matrix[slot]
-            assert row[: growing.n_items].tolist() == rows.matrix[place].tolist()
+            assert row[: growing.n_items].tolist() == rows[place].tolist()
             assert not row[growing.n_items :].any()
 
 

@@ -363,8 +363,8 @@ def ranks_by_later_item(
     """
     if not len(rows.history):
         return np.empty((0, len(candidates)), dtype=np.int32)
-    thresholds = rows.columns("predecessors", training).matrix
-    counts = rows.columns("predecessors", candidates).matrix
+    thresholds = rows.columns("predecessors", training)
+    counts = rows.columns("predecessors", candidates)
     ranks = np.empty(counts.shape, dtype=np.int32)
     for k in range(len(ranks)):
         if literal and thresholds[k].min() == 0:

@@ -32,7 +32,7 @@ from surerec.measures._tiles import (
     in_matrix,
     leave_out,
 )
-from surerec.precedence import Block, RowSource
+from surerec.precedence import RowSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -214,14 +214,14 @@ class ProfileRows:
             self._sources[direction] = rows.source(direction, self.history)
         return self._sources[direction]
 
-    def columns(self, direction: Direction, columns: NDArray[np.integer]) -> Block:
+    def columns(self, direction: Direction, columns: NDArray[np.integer]) -> NDArray[Any]:
         """Return some columns of the rows without that user's contribution."""
         found = self.source(direction)
         wanted = np.asarray(columns, dtype=np.int64)
         out = np.empty((len(found.places), len(wanted)), dtype=found.counts.dtype)
         following = direction == "followers"
         gather_columns(found, self.left_out, self.n_items, wanted, following, out)
-        return Block(out, np.arange(len(out)))
+        return out
 
     def support_of_all(self) -> NDArray[np.uint32]:
         """Return the support of every item over the other users."""

@@ -25,7 +25,7 @@ _MIX: Final = 0x9E3779B9  # 2³² / golden ratio: neighbouring codes get differe
 
 
 def deal(n_users: int, n_folds: int, seed: int) -> NDArray[np.int8]:
-    """Give each user a fold, at random and as many to each."""
+    """Return a fold for each user, at random and as many to each."""
     if n_folds > _MOST:
         raise InputError(f"n_folds is {n_folds}; it must be {_MOST} at the most.")
     order = np.random.default_rng(seed).permutation(n_users)
@@ -56,7 +56,7 @@ def fold_for(
 
 
 def folds_of(fold_of: NDArray[np.int8], users: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Give the folds of users; −1 for those who came later, whom no fold's model has seen.
+    """Return the folds of users; −1 for those who came later, whom no fold's model has seen.
 
     Examples
     --------
@@ -65,20 +65,6 @@ def folds_of(fold_of: NDArray[np.int8], users: NDArray[np.int64]) -> NDArray[np.
     """
     known = (users >= 0) & (users < len(fold_of))
     return np.where(known, fold_of[np.where(known, users, 0)] if len(fold_of) else -1, -1)
-
-
-def renumbered(fold_of: NDArray[np.int8], earlier_codes: NDArray[np.integer]) -> NDArray[np.int8]:
-    """Give the folds of users under other codes.
-
-    Parameters
-    ----------
-    fold_of : array of int8
-        By the codes when they were dealt.
-    earlier_codes : array of int
-        For each new code the one then, −1 for somebody who was not there.
-    """
-    known = earlier_codes >= 0
-    return np.where(known, fold_of[np.where(known, earlier_codes, 0)], -1).astype(np.int8)
 
 
 def check_enough(n_left: int, shortest: int) -> None:

@@ -15,7 +15,6 @@ from surerec._words import near, shown
 from surerec.errors import InputError
 from surerec.measures._aggregates import ProfileRows, aggregate, log_score, make_plan
 from surerec.measures._many import score_together
-from surerec.measures._query import all_within
 from surerec.measures._scorer import Recipe, Scorer
 from surerec.precedence import PrecedenceStatistics
 
@@ -202,7 +201,8 @@ class MeasureScorer(Scorer):
         plan = self.plan
         if plan is None or any(len(query.users) > 1 for query in queries):
             return self.score_many(queries)
-        all_within(queries, self.statistics.n_items, self.statistics.n_user_codes)
+        for query in queries:
+            query.within(self.statistics.n_items, self.statistics.n_user_codes)
         return score_together(plan, self.statistics, queries)
 
     def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:

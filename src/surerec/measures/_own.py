@@ -47,7 +47,7 @@ class OwnScorer(Scorer):
         self.unit = str(getattr(own, "unit", Scorer.unit))
 
     def __getattr__(self, name: str) -> Any:
-        """Give what else its own class has, such as what it learned."""
+        """Return what else its own class has, such as what it learned."""
         if name == "own":  # not there yet: a copy is being made
             raise AttributeError(name)
         return getattr(self.own, name)
@@ -145,12 +145,12 @@ def _as_numbers(given: Any) -> NDArray[np.float64] | None:
 
 
 def is_scorer(given: object) -> bool:
-    """Tell whether something scores; a class does not, it makes something that does."""
+    """Return whether something scores; a class does not, it makes something that does."""
     return callable(getattr(given, "score", None)) and not isinstance(given, type)
 
 
 def as_scorer(given: Any, n_items: int | None = None, *, name: str | None = None) -> Scorer:
-    """Give a scorer as all rooms ask it: itself, or somebody's own class adapted.
+    """Return a scorer as all packages ask it: itself, or somebody's own class adapted.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ TRAINED: Mapping[str, str] = MappingProxyType(
 
 
 def recipe_names() -> list[str]:
-    """Give the names of all recipes that need nothing but a name."""
+    """Return the names of all recipes that need nothing but a name."""
     return [*MEASURES, *_NAMED]
 
 
@@ -264,7 +264,7 @@ def as_recipe(
     horizon: float = 0.4,
     window: float | None = None,
 ) -> Recipe:
-    """Give the recipe that somebody means.
+    """Return the recipe that is meant.
 
     Parameters
     ----------

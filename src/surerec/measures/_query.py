@@ -12,8 +12,6 @@ from surerec.errors import InputError
 from surerec.interactions import Interactions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from surerec.precedence import PrecedenceStatistics
@@ -63,7 +61,7 @@ class Query:
             check_whole("The moment of a query", self.moment, lowest=-(2**63))
 
     def within(self, n_items: int, n_users: int) -> Query:
-        """Give itself, or refuse codes that are not there: kernels do not look where they read."""
+        """Return itself, or refuse codes that are not there: kernels do not check them."""
         if self._checked == (n_items, n_users):
             return self
         check_codes("The history of a query", self.history, n_items)
@@ -136,21 +134,10 @@ class Query:
         return replace(self, history=self.history[kept], times=times)
 
     def first(self, n_items: int) -> Query:
-        """Give the same question with only the first items of the history."""
+        """Return the same question with only the first items of the history."""
         check_whole("n_items", n_items, lowest=0)
         times = None if self.times is None else self.times[:n_items]
         return replace(self, history=self.history[:n_items], times=times)
-
-
-def all_within(queries: Sequence[Query], n_items: int, n_users: int) -> None:
-    """Refuse codes that are not there, as `Query.within` does, with one look at all of them."""
-    items = np.concatenate([query.history for query in queries])
-    users = np.array([user for query in queries for user in query.users], dtype=np.int64)
-    # Negative ones are the largest without a sign.
-    beyond = [codes.view(np.uint64) >= n for codes, n in ((items, n_items), (users, n_users))]
-    if any(wrong.any() for wrong in beyond):
-        for query in queries:
-            query.within(n_items, n_users)
 
 
 @dataclass(frozen=True, eq=False)

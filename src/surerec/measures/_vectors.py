@@ -281,12 +281,6 @@ def guessed_middles(
 
 
 @njit(nogil=True, cache=True)
-def middles_of_counts(rows: NDArray[Any], work: NDArray[Any], middles: NDArray[np.float64]) -> None:
-    """Write the same, without a guess."""
-    guessed_middles(rows, work, 8 * rows.itemsize, middles)
-
-
-@njit(nogil=True, cache=True)
 def aligned_zeros(n_rows: int, n_columns: int, like: NDArray[Any]) -> NDArray[Any]:
     """Return zeros like others that begin with a cache line: a strip's row is then one."""
     n = n_rows * n_columns

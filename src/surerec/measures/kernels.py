@@ -18,7 +18,7 @@ from surerec.measures._tiles import (
     OfCounts,
     Task,
 )
-from surerec.measures._vectors import STRIP_BYTES, aligned_zeros, middles_of_counts
+from surerec.measures._vectors import STRIP_BYTES, aligned_zeros, guessed_middles
 
 __all__ = [
     "COUNT",
@@ -33,7 +33,7 @@ __all__ = [
     "Task",
     "aggregate_columns",
     "aligned_zeros",
-    "middles_of_counts",
+    "guessed_middles",
     "pays",
     "room_for",
     "score_profile",

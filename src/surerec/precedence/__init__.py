@@ -3,7 +3,7 @@
 from surerec.precedence._bounded import rows_from
 from surerec.precedence._growing import GrowingRows, GrowingStatistics
 from surerec.precedence._lanes import lanes
-from surerec.precedence._rows import Block, NoRows, RowSource, RowStore, linear_budget, of_matrix
+from surerec.precedence._rows import NoRows, RowSource, RowStore, linear_budget, of_matrix
 from surerec.precedence._spans import Direction, Spans, Ties, spans
 from surerec.precedence._statistics import (
     PrecedencePair,
@@ -18,7 +18,6 @@ from surerec.precedence._statistics import (
 )
 
 __all__ = [
-    "Block",
     "Direction",
     "GrowingRows",
     "GrowingStatistics",

@@ -15,7 +15,6 @@ from surerec.errors import InputError, NoUsers
 from surerec.interactions import GrowingInteractions
 from surerec.precedence._kernels import add_logged, count_in_place, log_pairs, move_in_order
 from surerec.precedence._rows import (
-    Block,
     RowStore,
     check_fits,
     linear_budget,
@@ -191,14 +190,16 @@ class GrowingRows(RowStore):
         if direction in self._current:
             self._current[direction].count(rows, columns, minus=minus)
 
-    def block(self, direction: Direction, items: NDArray[np.integer]) -> Block:
+    def block(
+        self, direction: Direction, items: NDArray[np.integer]
+    ) -> NDArray[np.unsignedinteger]:
         """Return the rows of several items as they are now, in a matrix of their own."""
         wanted = np.asarray(items, dtype=np.int64)
         counter = self._counter(direction, wanted)
         check_fits(len(wanted), self.n_items, counter)
         matrix = np.empty((len(wanted), self.n_items), dtype=counter)
         self._put_together(direction, wanted, matrix)
-        return Block(matrix, np.arange(len(wanted)))
+        return matrix
 
     def source(self, direction: Direction, items: NDArray[np.int64]) -> RowSource:
         """Return the rows of several items where they are kept up to date.
@@ -212,7 +213,7 @@ class GrowingRows(RowStore):
             current = _Current(self.n_items, counter, self._profiles.n_rows)
             self._current[direction] = current
         if len(wanted) > len(current.matrix) and len(np.unique(wanted)) > len(current.matrix):
-            return of_matrix(*self.block(direction, wanted))  # more rows than are kept at once
+            return of_matrix(self.block(direction, wanted))  # more rows than are kept at once
         slots, missing = current.slots(wanted)
         if len(missing):
             rows = np.empty((len(missing), current.matrix.shape[1]), dtype=counter)
@@ -319,7 +320,7 @@ class GrowingStatistics(PrecedenceStatistics):
         return np.fromiter(self._lost, dtype=np.int64)
 
     def add(self, user: Any, item: Any, time: int) -> bool:
-        """Take in that somebody took something, by id; tell whether that changed anything.
+        """Take in that somebody took something, by id; return whether that changed anything.
 
         It does not if they had taken it before that time.
 

@@ -166,7 +166,7 @@ def log_pairs(
     columns: NDArray[np.uint32],
     minus: bool,  # noqa: FBT001  # a kernel takes positional arguments only
 ) -> int:
-    """Write down one more, or one less, in some rows and columns; give the number of chunks.
+    """Write down one more, or one less, in some rows and columns; return the number of chunks.
 
     One of `rows` and `columns` may have length one, for all of the other. What a row gains is in
     chunks of `entries`, linked from the last one back: that of row ``r`` is ``tails[r]``, −1 for

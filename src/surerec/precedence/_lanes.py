@@ -328,7 +328,7 @@ def _worth(per_thread: int, work: int) -> int:
 
 
 def lanes(interactions: Interactions, ties: Ties) -> GroupedSpans:
-    """Give, for each group of sixteen items, the parts of the profiles that follow them.
+    """Return, for each group of sixteen items, the parts of the profiles that follow them.
 
     Parameters
     ----------

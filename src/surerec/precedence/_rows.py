@@ -52,8 +52,11 @@ for _array in (_NO_OFFSETS, _NO_ITEMS):
     _array.flags.writeable = False  # as the arrays of a store: kernels are compiled for one kind
 
 
-def of_matrix(matrix: NDArray[np.unsignedinteger], places: NDArray[np.int64]) -> RowSource:
-    """Return rows of a matrix, with nothing counted or compressed beside them."""
+def of_matrix(
+    matrix: NDArray[np.unsignedinteger], places: NDArray[np.int64] | None = None
+) -> RowSource:
+    """Return rows of a matrix, by default all, with nothing counted or compressed beside them."""
+    places = np.arange(len(matrix)) if places is None else places
     if matrix.flags.writeable:
         matrix = matrix.view()
         matrix.flags.writeable = False
@@ -149,13 +152,6 @@ _BYTES_AN_INTERACTION = 1 << 10
 _LEAST_BUDGET = 1 << 24  # bytes: so small a store may grow as it likes
 
 
-class Block(NamedTuple):
-    """Rows of counts for a kernel: row ``k`` is ``matrix[picks[k]]``."""
-
-    matrix: NDArray[np.unsignedinteger]
-    picks: NDArray[np.int64]
-
-
 class RowStore(ABC):
     """Holds or counts rows of precedence counts; hides how from the rest of surerec.
 
@@ -184,14 +180,16 @@ class RowStore(ABC):
         """
         return {}
 
-    def block(self, direction: Direction, items: NDArray[np.integer]) -> Block:
+    def block(
+        self, direction: Direction, items: NDArray[np.integer]
+    ) -> NDArray[np.unsignedinteger]:
         """Return a copy of the rows of several items."""
         found = self.source(direction, np.asarray(items, dtype=np.int64))
         n_items, counter = found.n_columns, found.counter
         check_fits(len(items), n_items, counter)
         matrix = np.empty((len(items), n_items), dtype=counter)
         read_rows(found, n_items, matrix)
-        return Block(matrix, np.arange(len(items)))
+        return matrix
 
     def followers(self, item: int) -> NDArray[np.unsignedinteger]:
         """Return ``PC(item, ·)``: how many users took each item after this one."""
@@ -202,7 +200,7 @@ class RowStore(ABC):
         return self._row("predecessors", item)
 
     def _row(self, direction: Direction, item: int) -> NDArray[np.unsignedinteger]:
-        row: NDArray[np.unsignedinteger] = self.block(direction, np.array([item])).matrix[0]
+        row: NDArray[np.unsignedinteger] = self.block(direction, np.array([item]))[0]
         row.flags.writeable = False
         return row
 
@@ -286,7 +284,7 @@ class OnDemandRows(RowStore):
         check_fits(len(items), spans.n_items, spans.counter)
         matrix = np.empty((len(items), spans.n_items), dtype=spans.counter)
         spans.count_listed(items, np.arange(len(items)), matrix)
-        return of_matrix(matrix, np.arange(len(items)))
+        return of_matrix(matrix)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the spans of each direction."""
@@ -307,10 +305,10 @@ class LeftOutRows(RowStore):
 
     def source(self, direction: Direction, items: NDArray[np.int64]) -> RowSource:
         """Return the rows of several items over the other users."""
-        matrix, picks = self.rows.block(direction, items)
+        matrix = self.rows.block(direction, items)
         following = direction == "followers"
         subtract_users(self.offsets, self.items, self.instants, items, following, matrix)
-        return of_matrix(matrix, picks)
+        return of_matrix(matrix)
 
 
 class NoRows(RowStore):

@@ -259,7 +259,7 @@ def explain(model: ModelParts, scored: Query, code: int, assessment: Assessment)
         rows = ProfileRows(statistics, training, scored.users)
         support = rows.support
         later, earlier = (
-            rows.columns(direction, np.array([code])).matrix[:, 0] for direction in directions
+            rows.columns(direction, np.array([code]))[:, 0] for direction in directions
         )
     title = statistics.interactions.title
     frame = pl.DataFrame(

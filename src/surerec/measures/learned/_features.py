@@ -12,12 +12,12 @@ from surerec.errors import InputError
 from surerec.measures._aggregates import ProfileRows
 from surerec.measures.learned import _sums as summed
 from surerec.measures.learned._items import ItemFacts, Near
-from surerec.measures.learned._ridge import ForwardRidge, Ridge
+from surerec.measures.learned._ridge import ForwardRidge, Ridge, RidgeQuery
 from surerec.measures.learned._sums import N_LAST, sums_in_parts
 from surerec.precedence import of_matrix, spans
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -105,6 +105,28 @@ _ROUNDING: Final = 1e-6
 """Of what one user tells a ridge: less is what rounding leaves of nothing."""
 
 
+class Asked(NamedTuple):
+    """A profile whose features are asked for."""
+
+    history: NDArray[np.integer]
+    """Item codes in time order."""
+    without: tuple[int, ...] = ()
+    """The users whose own contribution is left out."""
+    only: Collection[str] = tuple(EXTRAS)
+    """The ingredients whose features are looked at; those of others are 0."""
+
+
+class _PlacedRidge(NamedTuple):
+    """A ridge, and where its features stand."""
+
+    ridge: BaseRidge
+    ingredient: str
+    """Whose features they are; empty for none."""
+    rows: slice
+    fewest: int
+    """How many users consumed each item that it knows, at the least."""
+
+
 class _Profile(NamedTuple):
     """A profile, who is left out, and what that makes of the items."""
 
@@ -167,12 +189,13 @@ class Features:
         self.forward, self.factors = forward, factors
         self.in_words = in_words(extras)
         """The features in order, each in words."""
-        self._of_ridges = [
-            (self._rows_of(name), self._least_support(each.n_items))
-            for name, each in (("ridge", self.ridge), ("forward_ridge", forward))
+        # The slower one first, so that threads end together.
+        placed = ("forward_ridge", "past to future", forward), ("ridge", "", self.ridge)
+        self._ridges = [
+            _PlacedRidge(each, which, self._rows_of(name), self._least_support(each.n_items))
+            for name, which, each in placed
             if each is not None
         ]
-        """Where the features of each ridge stand, and how many users consumed what it knows."""
 
     def of(
         self,
@@ -180,7 +203,6 @@ class Features:
         *,
         without: tuple[int, ...] = (),
         columns: NDArray[np.int64] | None = None,
-        only: Container[str] = EXTRAS,
     ) -> NDArray[np.float32]:
         """Return the features (rows) of every item, or of some (columns).
 
@@ -192,38 +214,58 @@ class Features:
             The users whose own contribution is left out.
         columns : array of int, optional
             The items; by default all.
-        only : collection of str, optional
-            The ingredients whose features are looked at; those of others are 0. By default all.
         """
-        profile = self._profile(history, without)
+        return next(self.of_many([Asked(history, without)], columns))
+
+    def of_many(
+        self, asked: Sequence[Asked], columns: NDArray[np.int64] | None = None
+    ) -> Iterator[NDArray[np.float32]]:
+        """Yield the features of each that is asked for; what ridges expect is found together."""
+        profiles = [self._profile(each) for each in asked]
+        shape = len(self.in_words), self.statistics.n_items if columns is None else len(columns)
+        expected: list[list[tuple[slice, NDArray[np.float64]]]] = [[] for _ in asked]
+
+        def regress(which: _PlacedRidge) -> None:
+            those = [k for k, each in enumerate(asked) if which.ingredient in ("", *each.only)]
+            if not those:
+                return
+            found = self._expected(which.ridge, [profiles[k] for k in those], columns)
+            for k, scores in zip(those, found, strict=True):
+                expected[k].append((which.rows, scores))
+
+        run_together(regress, self._ridges)
+        for each, profile, of_ridges in zip(asked, profiles, expected, strict=True):
+            features = np.zeros(shape, np.float32)
+            while of_ridges:  # each is let go once it is used
+                rows, scores = of_ridges.pop()
+                features[rows] = scores
+            self._fill(profile, columns, each.only, features)
+            yield features
+
+    def _fill(
+        self,
+        profile: _Profile,
+        columns: NDArray[np.int64] | None,
+        only: Collection[str],
+        found: NDArray[np.float32],
+    ) -> None:
+        """Write all features but those of ridges, which are there."""
         rows, here, out = profile.rows, profile.means, profile.rows.left_out
         if columns is None:
             sources = rows.source("followers"), rows.source("predecessors")
         else:
             sources = (
-                of_matrix(*rows.columns("followers", columns)),
-                of_matrix(*rows.columns("predecessors", columns)),
+                of_matrix(rows.columns("followers", columns)),
+                of_matrix(rows.columns("predecessors", columns)),
             )
             here, out = here.at(columns), out.for_nobody()
-        found = np.zeros((len(self.in_words), len(here.support)), np.float32)
-        sums, fill_sums = sums_in_parts(*sources, out, profile.weights, found.shape[1])
-
-        def regress() -> None:
-            found[self._rows_of("ridge")] = self._expected(self.ridge, profile, columns)
+        sums, jobs = sums_in_parts(*sources, out, profile.weights, found.shape[1])
 
         def look_near() -> None:
             near = self._near(profile, columns)
             found[self._rows_of("next", 2)] = near[0], near[0] + near[1]
 
-        # What takes longest comes first, so that threads end together.
-        jobs: list[Callable[[], None]] = [regress, *fill_sums, look_near]
-        if (forward := self.forward) is not None and "past to future" in only:
-
-            def look_ahead() -> None:
-                expected = self._expected(forward, profile, columns)
-                found[self._rows_of("forward_ridge")] = expected
-
-            jobs.insert(0, look_ahead)
+        jobs.append(look_near)
         if (factors := self.factors) is not None and "matrix factorisation" in only:
 
             def prefer() -> None:
@@ -234,10 +276,10 @@ class Features:
         run_together(_call, jobs)
         _assemble(sums, here, profile.means.at(rows.history), rows.n_users, found)
         self._clear(profile, found, columns)
-        return found
 
-    def _profile(self, history: NDArray[np.integer], without: tuple[int, ...]) -> _Profile:
+    def _profile(self, asked: Asked) -> _Profile:
         """Look up what is known of a profile, and of the items without some users."""
+        history, without, _ = asked
         if not len(history):
             raise InputError("The history is empty: it needs at least one item.")
         rows = ProfileRows(self.statistics, history, without)
@@ -263,15 +305,17 @@ class Features:
         return np.where(new, known, self._places[np.where(new, 0, known)])
 
     def _expected(
-        self, ridge: BaseRidge, profile: _Profile, columns: NDArray[np.int64] | None
-    ) -> NDArray[np.float64]:
-        """Return what a ridge expects of items, in the order of the codes."""
-        own, n_items = [self._placed(items) for items in profile.taken], self.statistics.n_items
-        asked = profile.history, profile.by_age, own, n_items
-        if columns is not None:
-            return ridge.score(*asked, self._placed(columns))
-        scores = ridge.score(*asked)
-        return scores if self._places is None else scores[:, self._placed(np.arange(n_items))]
+        self, ridge: BaseRidge, profiles: Sequence[_Profile], columns: NDArray[np.int64] | None
+    ) -> list[NDArray[np.float64]]:
+        """Return what a ridge expects of items for each profile, in the order of the codes."""
+        queries = [
+            RidgeQuery(each.history, each.by_age, [self._placed(items) for items in each.taken])
+            for each in profiles
+        ]
+        n_items = self.statistics.n_items
+        if columns is None and self._places is not None:
+            columns = np.arange(n_items)
+        return ridge.score(queries, n_items, None if columns is None else self._placed(columns))
 
     def _near(self, profile: _Profile, columns: NDArray[np.int64] | None) -> NDArray[np.float32]:
         """Return the share of the takers of the last items who took each item soon after."""
@@ -297,10 +341,10 @@ class Features:
     ) -> None:
         """Set to 0 what ridges would not expect had the users left out never been there."""
         least = np.float32(_ROUNDING / max(self._counted.n_users, 1))
-        for where, fewest in self._of_ridges:
-            rows = found[where]
+        for ridge in self._ridges:
+            rows = found[ridge.rows]
             rows[np.abs(rows) < least] = 0.0
-            own = [items[profile.then.support[items] < fewest] for items in profile.taken]
+            own = [items[profile.then.support[items] < ridge.fewest] for items in profile.taken]
             rare = np.concatenate([np.empty(0, np.int64), *own])
             if len(rare):
                 rows[:, rare if columns is None else np.isin(columns, rare)] = 0.0

@@ -12,7 +12,7 @@ from surerec._arguments import check_whole
 from surerec._progress import progress
 from surerec._threads import run_blocks
 from surerec.errors import InputError, TooFewUsers
-from surerec.measures._folds import check_enough, deal, fold_for, renumbered
+from surerec.measures._folds import check_enough, deal, fold_for, folds_of
 from surerec.measures.als import AlsSettings, Factorisation
 from surerec.measures.learned._examples import (
     Examples,
@@ -206,7 +206,8 @@ class LearnedMeasure:
         earlier_codes : array of int
             For each new code the one at training, −1 for somebody who was not there.
         """
-        return replace(self, fold_of=renumbered(self.fold_of, earlier_codes))
+        fold_of = folds_of(self.fold_of, earlier_codes.astype(np.int64)).astype(np.int8)
+        return replace(self, fold_of=fold_of)
 
 
 def _gather(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -17,13 +17,13 @@ from surerec._words import in_words
 from surerec.precedence import Spans
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from surerec.interactions import Interactions
 
-    _Columns = NDArray[np.int64] | slice
+    _Table = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
 MOST_ITEMS: Final = 10_000
@@ -31,9 +31,21 @@ MOST_ITEMS: Final = 10_000
 MOST_FORWARD_ITEMS: Final = 5_000
 """Items of the ridge from past to future, in two matrices of 200 MB."""
 _ROWS_AT_ONCE: Final = 64
-_FEW: Final = 4
-"""Less than a quarter of the columns is faster picked than summed whole."""
-_TILE = 512  # columns: a sum and four rows of them stay in the first-level cache
+_TILE = 512  # columns: sums and four rows of them stay in the first-level cache
+
+
+class RidgeQuery(NamedTuple):
+    """A weighted history, and whom to leave out."""
+
+    history: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    """Several weightings of the history, a row each."""
+    own: Sequence[NDArray[np.int64]]
+    """The whole profile of each user to leave out, in time order; empty for nobody."""
+
+    def of_own(self) -> RidgeQuery:
+        """Return the same of those left out alone."""
+        return RidgeQuery(self.history[:0], self.weights[:0, :0], self.own)
 
 
 @dataclass(frozen=True)
@@ -53,56 +65,45 @@ class BaseRidge(ABC):
 
     def score(
         self,
-        history: NDArray[np.int64],
-        weights: NDArray[np.float64],
-        own: Sequence[NDArray[np.integer]],
+        queries: Sequence[RidgeQuery],
         n_items: int,
         columns: NDArray[np.int64] | None = None,
-    ) -> NDArray[np.float64]:
-        """Score items for a weighted history, without the users who took `own`.
+    ) -> list[NDArray[np.float64]]:
+        """Score items for each query, a row for each weighting; rows are read for all together.
 
         Parameters
         ----------
-        history : array of int
-            Item codes.
-        weights : array of float, (n_scores, n_history)
-            Several weightings of it, scored in one pass over the rows.
-        own : sequence of arrays of int
-            The whole profile of each user to leave out, in time order; empty for nobody.
+        queries : sequence of RidgeQuery
+            What to score by.
         n_items : int
             Number of items; those that it does not know score 0.
         columns : array of int, optional
             The items to score; by default all.
         """
-        here: _Columns = slice(self.n_items)
-        wanted: _Columns = here
-        if columns is not None:
-            here = np.flatnonzero(columns < self.n_items)
-            wanted = columns[here]
-        out = np.zeros((len(weights), n_items if columns is None else len(columns)))
-        out[:, here] = self._expected(history, weights, own, wanted)
-        return out
+        if columns is not None and any(query.own for query in queries):
+            return [scores[:, columns] for scores in self.score(queries, n_items)]
+        here = slice(self.n_items) if columns is None else columns < self.n_items
+        picked = None if columns is None else columns[here]
+        found = []
+        for scores in self._expected(queries, picked):
+            out = np.zeros((len(scores), n_items if columns is None else len(columns)))
+            out[:, here] = scores
+            found.append(out)
+        return found
 
     @abstractmethod
     def _expected(
-        self,
-        history: NDArray[np.int64],
-        weights: NDArray[np.float64],
-        own: Sequence[NDArray[np.integer]],
-        wanted: _Columns,
-    ) -> NDArray[np.float64]:
-        """Score some of the items that it knows."""
+        self, queries: Sequence[RidgeQuery], columns: NDArray[np.int64] | None
+    ) -> Iterator[NDArray[np.float64]]:
+        """Score the items that it knows, or some of them if nobody is left out."""
 
-    def _table(
-        self,
-        history: NDArray[np.int64],
-        weights: NDArray[np.float64],
-        own: Sequence[NDArray[np.integer]],
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _table(self, query: RidgeQuery) -> _Table:
         """Return the rows that a history and some users' items need, and their weights."""
-        items = np.concatenate([history[:0], *own])
-        owners = np.repeat(np.arange(len(own)), [len(each) for each in own])
-        return _rows_and_weights(history, weights, items, owners, len(own), self.n_items)
+        items = np.concatenate([query.history[:0], *query.own])
+        owners = np.repeat(np.arange(len(query.own)), [len(each) for each in query.own])
+        return _rows_and_weights(
+            query.history, query.weights, items, owners, len(query.own), self.n_items
+        )
 
 
 class Ridge(BaseRidge):
@@ -141,26 +142,19 @@ class Ridge(BaseRidge):
         return np.ascontiguousarray(self.inverse.diagonal())
 
     def _expected(
-        self,
-        history: NDArray[np.int64],
-        weights: NDArray[np.float64],
-        own: Sequence[NDArray[np.integer]],
-        wanted: _Columns,
-    ) -> NDArray[np.float64]:
-        rows, table = self._table(history, weights, own)
-        n, diagonal = len(weights), self._diagonal[wanted]
-        sums = _sum_table(self.inverse, rows, table, wanted)
-        if not own:
-            return -sums / diagonal
-        known = [taken[taken < self.n_items].astype(np.int64) for taken in own]
-        overlaps = [
-            sums[:, taken] if isinstance(wanted, slice)
-            else _sum_table(self.inverse, rows, table, taken)
-            for taken in known
-        ]  # fmt: skip
-        moved, left_out = _leave_out(n, overlaps, sums[n:])
-        scale = diagonal + (sums[n:] * moved).sum(axis=0)
-        return np.asarray(-(sums[:n] + left_out) / scale)
+        self, queries: Sequence[RidgeQuery], columns: NDArray[np.int64] | None
+    ) -> Iterator[NDArray[np.float64]]:
+        tables = [self._table(query) for query in queries]
+        diagonal = self._diagonal if columns is None else self._diagonal[columns]
+        all_sums = _sum_tables(self.inverse, tables, columns)
+        for query, table, sums in zip(queries, tables, all_sums, strict=True):
+            if not query.own:
+                yield -sums / diagonal
+                continue
+            n = len(query.weights)
+            own = sums[n:]
+            moved, left_out = _leave_out(n, table, own, own)
+            yield -(sums[:n] + left_out) / (diagonal + (own * moved).sum(axis=0))
 
 
 @dataclass(frozen=True, repr=False)
@@ -217,42 +211,44 @@ class ForwardRidge(BaseRidge):
         return cls(inverse, weights)
 
     def _expected(
-        self,
-        history: NDArray[np.int64],
-        weights: NDArray[np.float64],
-        own: Sequence[NDArray[np.integer]],
-        wanted: _Columns,
-    ) -> NDArray[np.float64]:
-        halves = [
-            np.split(profile.astype(np.int64), [max(len(profile) // 2, 1)]) for profile in own
+        self, queries: Sequence[RidgeQuery], columns: NDArray[np.int64] | None
+    ) -> Iterator[NDArray[np.float64]]:
+        firsts = [
+            query._replace(own=[items[: max(len(items) // 2, 1)] for items in query.own])
+            for query in queries
         ]
-        firsts = [first[first < self.n_items] for first, _ in halves]
-        rows, table = self._table(history, weights, firsts)
-        n, sums = len(weights), _sum_table(self.weights, rows, table, wanted)
-        if not own:
-            return sums
-        overlaps = [_sum_table(self.inverse, rows, table, first) for first in firsts]
-        after = np.zeros((len(own), self.n_items))
-        for row, (_, second) in zip(after, halves, strict=True):
-            row[second[second < self.n_items]] = 1.0
-        _, left_out = _leave_out(n, overlaps, after[:, wanted] - sums[n:])
-        return np.asarray(sums[:n] - left_out)
+        tables = [self._table(query) for query in firsts]
+        # What the inverse says of those left out: by rows of theirs, as it is symmetric.
+        left_out = [self._table(query.of_own()) for query in firsts if query.own]
+        of_own = _sum_tables(self.inverse, left_out, None)
+        all_sums = _sum_tables(self.weights, tables, columns)
+        for query, table, sums in zip(queries, tables, all_sums, strict=True):
+            if not query.own:
+                yield sums
+                continue
+            n = len(query.weights)
+            residuals = -sums[n:]
+            for row, items in zip(residuals, query.own, strict=True):
+                second = items[max(len(items) // 2, 1) :]
+                row[second[second < self.n_items]] += 1.0
+            yield sums[:n] - _leave_out(n, table, next(of_own), residuals)[1]
 
 
 def _leave_out(
-    n: int, overlaps: Sequence[NDArray[np.float64]], residuals: NDArray[np.float64]
+    n: int, table: _Table, own: NDArray[np.float64], residuals: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the residuals of users left out, solved, and what they move each of `n` sums by.
 
-    `overlaps` are, for each of these users, the sums at the items of their first half, or of all.
+    `own` is, for each of these users, the sum of the inverse over their first half, or over all.
     """
-    added = np.stack([each.sum(axis=1) for each in overlaps], axis=1)
+    rows, weights = table
+    added = weights @ own[:, rows].T
     # Of one user, in (0, 1]: what of them the others do not say.
-    left = np.eye(len(overlaps)) - added[n:]
-    if len(overlaps) == 1:
+    left = np.eye(len(own)) - added[n:]
+    if len(own) == 1:
         moved = residuals / left
         return moved, added[:n] * moved
-    moved = np.linalg.solve(left, residuals)
+    moved = np.linalg.solve(left, residuals).astype(np.float64, copy=False)
     return moved, added[:n] @ moved
 
 
@@ -300,21 +296,24 @@ def _inverse(
     return np.ascontiguousarray(inverse)
 
 
-def _sum_table(
-    matrix: NDArray[np.float64],
-    rows: NDArray[np.int64],
-    table: NDArray[np.float64],
-    columns: _Columns,
-) -> NDArray[np.float64]:
-    """Sum rows of a matrix by each row of a table of weights, at some columns."""
-    n_columns = matrix.shape[1]
-    if not isinstance(columns, slice) and len(columns) < n_columns // _FEW:
-        sums = np.empty((len(table), len(columns)))
-        _sum_picked(matrix, rows, table, columns, sums)
-        return sums
-    sums = np.empty((len(table), n_columns))
-    _sum_rows(matrix, rows, table, sums)
-    return sums[:, columns]
+def _sum_tables(
+    matrix: NDArray[np.float64], tables: Sequence[_Table], columns: NDArray[np.int64] | None
+) -> Iterator[NDArray[np.float64]]:
+    """Sum rows of a matrix by each row of the tables' weights, at some columns or at all."""
+    if columns is not None:
+        for rows, weights in tables:
+            picked = _pick(matrix, rows, columns)
+            yield from _sum_tables(picked, [(np.arange(len(rows)), weights)], None)
+        return
+    n_sums = [len(weights) for _, weights in tables]
+    starts = np.cumsum([0, *(len(rows) for rows, _ in tables)])
+    all_weights = np.zeros((max(n_sums, default=0), starts[-1]))
+    for start, (_, weights) in zip(starts, tables, strict=False):
+        all_weights[: len(weights), start : start + weights.shape[1]] = weights
+    sums = np.empty((len(tables), len(all_weights), matrix.shape[1]))
+    all_rows = np.concatenate([starts[:0], *(rows for rows, _ in tables)])
+    _sum_rows(matrix, starts, all_rows, all_weights, sums)
+    yield from (each[:n] for each, n in zip(sums, n_sums, strict=True))
 
 
 @njit(nogil=True, cache=True)
@@ -371,45 +370,46 @@ def _add_four(
 @njit(nogil=True, cache=True)
 def _sum_rows(
     matrix: NDArray[np.float64],
+    starts: NDArray[np.int64],
     rows: NDArray[np.int64],
     weights: NDArray[np.float64],
     out: NDArray[np.float64],
 ) -> None:
-    """Write ``out[w] = Σ weights[w, k] · matrix[rows[k]]`` for every column.
+    """Write ``out[q, w] = Σ weights[w, k] · matrix[rows[k]]`` for every column.
 
-    Rows are added in their order, but four of them are read for each time that a sum is.
+    The rows of query ``q`` are those from ``starts[q]`` to ``starts[q + 1]``. They are added in
+    their order, but four of them are read for each time that a sum is. What several queries read of
+    a tile of columns is still in a cache.
     """
-    n_columns, n = matrix.shape[1], len(rows)
-    whole = n - n % 4
+    n_columns = matrix.shape[1]
     for left in range(0, n_columns, _TILE):
         right = min(left + _TILE, n_columns)
-        out[:, left:right] = 0.0
-        for k in range(0, whole, 4):
-            first, second = matrix[rows[k], left:right], matrix[rows[k + 1], left:right]
-            third, fourth = matrix[rows[k + 2], left:right], matrix[rows[k + 3], left:right]
-            for w in range(len(weights)):
-                some = weights[w, k : k + 4]
-                _add_four(some, first, second, third, fourth, out[w, left:right])
-        for k in range(whole, n):
-            row = matrix[rows[k], left:right]
-            for w in range(len(weights)):
-                sums, weight = out[w, left:right], weights[w, k]
-                for j in range(np.uint64(right - left)):
-                    sums[j] += weight * row[j]
+        for query in range(len(out)):
+            begin, end = starts[query], starts[query + 1]
+            whole = end - (end - begin) % 4
+            out[query, :, left:right] = 0.0
+            for k in range(begin, whole, 4):
+                first, second = matrix[rows[k], left:right], matrix[rows[k + 1], left:right]
+                third, fourth = matrix[rows[k + 2], left:right], matrix[rows[k + 3], left:right]
+                for w in range(len(weights)):
+                    some, sums = weights[w, k : k + 4], out[query, w, left:right]
+                    _add_four(some, first, second, third, fourth, sums)
+            for k in range(whole, end):
+                row = matrix[rows[k], left:right]
+                for w in range(len(weights)):
+                    sums, weight = out[query, w, left:right], weights[w, k]
+                    for j in range(np.uint64(right - left)):
+                        sums[j] += weight * row[j]
 
 
 @njit(nogil=True, cache=True)
-def _sum_picked(
-    matrix: NDArray[np.float64],
-    rows: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    columns: NDArray[np.int64],
-    out: NDArray[np.float64],
-) -> None:
-    """Write the same for some columns alone."""
+def _pick(
+    matrix: NDArray[np.float64], rows: NDArray[np.int64], columns: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return some columns of some rows."""
     picked = np.empty((len(rows), len(columns)))
     for k in range(len(rows)):
         row, room = matrix[rows[k]], picked[k]
         for j in range(np.uint64(len(columns))):
             room[j] = row[columns[j]]
-    _sum_rows(picked, np.arange(len(rows)), weights, out)
+    return picked
