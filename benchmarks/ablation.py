@@ -19,7 +19,7 @@ import numpy as np
 from surerec import count_precedence, load_dataset, read_interactions
 from surerec.calibration import observe, profile_cases
 from surerec.evaluation import size_at_miss
-from surerec.measures.learned import INGREDIENTS, LearnedMeasure, LearnedScorer
+from surerec.measures.learned import INGREDIENTS, LearnedModel, LearnedScorer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,7 +76,7 @@ def run(name: str, n_users: int) -> None:
     first = None
     for label, ingredients in variants():
         start = time.process_time()
-        learned = LearnedMeasure.train(statistics, ingredients=ingredients)
+        learned = LearnedModel.train(statistics, ingredients=ingredients)
         scorer = LearnedScorer(statistics, learned)
         outcomes = observe(scorer, statistics, cases, keep_candidates=True, doing=label)
         halves = over_halves(outcomes)

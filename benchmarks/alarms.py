@@ -1,6 +1,6 @@
 """How often a live model raises a false alarm, and after how many events a real one.
 
-``python -m benchmarks.alarms [--streams 20] [--events 10000]`` plays simulated streams to the
+``python -m benchmarks.alerts [--streams 20] [--events 10000]`` plays simulated streams to the
 watches of a live model, one for each stated confidence: exchangeable ones, in which events are as
 hard as those of the baseline, and ones in which errors become more frequent by a known amount.
 """
@@ -37,16 +37,16 @@ def alarms_of(
     for time, level in enumerate(levels.tolist()):
         for place, epsilon in enumerate(terms.epsilons):
             error = not is_inside(level, epsilon)
-            watches[place], alarm = watches[place].after(error=error, time=time)
-            found += [time] if alarm is not None else []
+            watches[place], alert = watches[place].after(error=error, time=time)
+            found += [time] if alert is not None else []
     return found
 
 
 def measure_false(stated: float, rate: float, n_streams: int, n_events: int) -> float:
     """Give the false alarms for each event on streams that are as hard as their baseline."""
     terms, n = LiveTerms(false_alarms=stated), 0
-    for seed in range(n_streams):
-        rng = np.random.default_rng([seed, round(1e3 * rate)])
+    for random_state in range(n_streams):
+        rng = np.random.default_rng([random_state, round(1e3 * rate)])
         usual, levels = (_levels(rate, size, rng) for size in (_BASELINE, n_events))
         n += len(alarms_of(terms, usual, levels))
     return n / (n_streams * n_events)
@@ -55,8 +55,8 @@ def measure_false(stated: float, rate: float, n_streams: int, n_events: int) -> 
 def measure_delays(before: float, now: float, n_streams: int, n_events: int) -> list[int]:
     """Give for each stream after how many events a change raised the alarm."""
     terms, found = LiveTerms(), []
-    for seed in range(n_streams):
-        rng = np.random.default_rng([seed, round(1e3 * now)])
+    for random_state in range(n_streams):
+        rng = np.random.default_rng([random_state, round(1e3 * now)])
         usual, still = (_levels(before, size, rng) for size in (_BASELINE, _BEFORE))
         levels = np.concatenate([still, _levels(now, n_events, rng)])
         raised = [at - _BEFORE for at in alarms_of(terms, usual, levels) if at >= _BEFORE]

@@ -28,7 +28,7 @@ import polars as pl
 from implicit.als import AlternatingLeastSquares
 
 import surerec as sr
-from surerec.errors import NotOffered
+from surerec.errors import NotSupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,8 +40,8 @@ _FORMULAS: Final = list(sr.MEASURES)
 _LEVELS: Final = (0.5, 0.8, 0.9, 0.95)
 _OVER_USERS: Final[dict[str, dict[str, Any]]] = {
     "recall": {},
-    "hit": {"promise": "hit", "horizon": 5, "cut": "rank"},
-    "precision": {"promise": "precision"},
+    "hit": {"guarantee": "hit", "horizon": 5, "threshold": "rank"},
+    "precision": {"guarantee": "precision"},
     "lengths": {"groups": 3},
     "temporal": {"window": 30.0},
 }
@@ -72,7 +72,7 @@ def _models(data: Any, user_segments: dict[Any, str], *, slow: bool) -> Iterator
     learned = ["learned", "als"] if slow else []
     for measure in [*_FORMULAS, *learned]:
         yield f"item {measure}", sr.InductiveConformal(measure).fit(data)
-    yield "item smoothed", sr.InductiveConformal("CM12", smoothed=True, seed=3).fit(data)
+    yield "item smoothed", sr.InductiveConformal("CM12", smoothed=True, random_state=3).fit(data)
     for name in ("max", "median"):
         yield f"transductive {name}", sr.TransductiveConformal(name).fit(data)
     for top in (None, 1):
@@ -80,10 +80,10 @@ def _models(data: Any, user_segments: dict[Any, str], *, slow: bool) -> Iterator
     for measure in ["CM3", "CM12", "NCM15", *learned]:
         for name, more in _OVER_USERS.items():
             yield f"{name} {measure}", sr.PopulationConformal(measure, **more).fit(data)
-    segmented = sr.PopulationConformal("CM12", groups=("country", 2))
-    yield "segments CM12", segmented.fit(data, user_groups=user_segments)
+    segmented = sr.PopulationConformal("CM12", segments=("country", 2))
+    yield "segments CM12", segmented.fit(data, user_segments=user_segments)
     listed = {"listed": data.items.ids[: data.n_items // 3].to_list()}
-    yield "lists CM12", sr.PopulationConformal("CM12").fit(data, lists=listed)
+    yield "lists CM12", sr.PopulationConformal("CM12").fit(data, item_lists=listed)
     wrapped = sr.wrap(_nearest(data.n_items), items=data.items.ids.to_list(), name="nearest")
     rows = data.to_frame().with_columns(
         (pl.int_range(pl.len()).over("user_id") < 0.6 * pl.len().over("user_id")).alias("past")
@@ -117,7 +117,7 @@ def _asked(model: Any, name: str, data: Any) -> Answers:
     yield "k", _set(model.recommend(users[0], k=5, exclude=history[:2], **levels[0]))
     yield "many", _frame(model.recommend_many(users, **levels[-1]))
     yield "many k", _frame(model.recommend_many(k=3, **levels[-1]))
-    if "listed" in model.lists_:
+    if "listed" in model.item_lists_:
         yield "list", _set(model.recommend(users[0], item_list="listed", **levels[0]))
     if "confidence" in features:
         yield "p-values", _frame(model.p_values(users[1]))
@@ -127,11 +127,11 @@ def _asked(model: Any, name: str, data: Any) -> Answers:
 
 
 def _groups(model: Any, users: list[Any], level: dict[str, float]) -> Answers:
-    for kind in model.model_.offers_together():
+    for kind in model.model_.offers_group_guarantee():
         for size in (2, 3):
             try:
-                found = model.recommend(group=users[:size], together=kind, **level)
-            except NotOffered as error:
+                found = model.recommend(group=users[:size], group_guarantee=kind, **level)
+            except NotSupportedError as error:
                 yield f"group of {size} {kind}", {"words": [str(error)]}
             else:
                 served = _column(np.array(found.satisfaction))
@@ -193,7 +193,7 @@ def _ready(address: str) -> bool:
 
 def record() -> dict[str, dict[str, Any]]:
     """Return all answers by data, recommender and question."""
-    synthetic = sr.datasets.synthetic(n_users=300, n_items=80, n_rows=6_000, seed=4)
+    synthetic = sr.datasets.synthetic(n_users=300, n_items=80, n_rows=6_000, random_state=4)
     found: dict[str, dict[str, Any]] = {}
     for data, slow in ((synthetic, True), (sr.load_dataset("ml-100k"), False)):
         segments = {user: ("AT", "DE")[place % 2] for place, user in enumerate(data.users.ids)}

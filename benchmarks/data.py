@@ -53,4 +53,4 @@ def write_input(folder: str, spec: dict[str, Any], files: list[str]) -> Figures:
 def profiles(folder: str) -> sr.Interactions:
     """Read the input as surerec takes it; user and item ids are their codes."""
     read = arrays(folder)
-    return sr.Interactions.from_profiles(read["offsets"], read["items_taken"], read["times"])
+    return sr.Interactions.from_profiles(read["offsets"], read["item_codes"], read["times"])

@@ -19,26 +19,26 @@ from benchmarks.new_users import load
 from surerec.calibration import hit_probabilities, list_features, observe, profile_cases
 from surerec.conformal import RiskCurve
 from surerec.evaluation import (
-    Calendar,
+    TemporalSplit,
     backtest,
     coverage_over_splits,
     item_reliability,
     risk_curve,
     size_at_miss,
 )
-from surerec.measures import OwnRecipe, Query, Scorer, as_recipe
+from surerec.measures import OwnMeasure, Query, Scorer, as_measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-    from surerec.calibration import Cut, Horizon, Outcomes
-    from surerec.measures import Recipe
+    from surerec.calibration import Horizon, Outcomes, ThresholdUnit
+    from surerec.measures import Measure
     from surerec.precedence import PrecedenceStatistics
 
 _MISSES: Final = (0.1, 0.3, 0.5)
-_CUTS: Final[tuple[Cut, ...]] = ("rank", "score")
+_CUTS: Final[tuple[ThresholdUnit, ...]] = ("rank", "score")
 _SLATE: Final = 10
 
 
@@ -55,13 +55,13 @@ class Popularity(Scorer):
         """Score every item, the same for every user; see :class:`surerec.measures.Scorer`."""
         support = self._statistics.support.astype(np.float64)
         for user in query.users:
-            support[self._statistics.taken_by(user)[0]] -= 1
+            support[self._statistics.consumed_by(user)[0]] -= 1
         return support
 
 
-def recipe_of(name: str) -> Recipe:
+def recipe_of(name: str) -> Measure:
     """Return the recipe of a measure, or of "popularity"."""
-    return OwnRecipe(Popularity) if name == "popularity" else as_recipe(name)
+    return OwnMeasure(Popularity) if name == "popularity" else as_measure(name)
 
 
 class Study:
@@ -84,23 +84,23 @@ class Study:
     def misses(self) -> list[pl.DataFrame]:
         """Compute the share missed and the set size at each ε, over random halves of users."""
         return [
-            coverage_over_splits(outcomes, cut, n_splits=self.given.splits)
-            .with_columns(scorer=pl.lit(name), cut=pl.lit(cut))
-            .pivot(on="epsilon", index=["scorer", "cut", "floor"], values=["loss", "size"])
+            coverage_over_splits(outcomes, threshold, n_splits=self.given.splits)
+            .with_columns(scorer=pl.lit(name), threshold=pl.lit(threshold))
+            .pivot(on="epsilon", index=["scorer", "threshold", "floor"], values=["loss", "size"])
             for name, outcomes in self.observed()
-            for cut in _CUTS
+            for threshold in _CUTS
         ]
 
     def sizes(self) -> list[pl.DataFrame]:
         """Compute set sizes at equal mean miss rates, and precision@10."""
         rows: list[dict[str, Any]] = []
         for name, outcomes in self.observed():
-            for cut in _CUTS:
-                sizes = {f"at {miss}": size_at_miss(outcomes, cut, miss) for miss in _MISSES}
+            for threshold in _CUTS:
+                sizes = {f"at {miss}": size_at_miss(outcomes, threshold, miss) for miss in _MISSES}
                 precision = float((outcomes.ranks <= _SLATE).sum() / (_SLATE * len(outcomes)))
-                floor = risk_curve(outcomes, cut).lowest_level()
+                floor = risk_curve(outcomes, threshold).lowest_level()
                 more = {"precision@10": precision, "floor": floor}
-                rows.append({"scorer": name, "cut": cut, **sizes, **more})
+                rows.append({"scorer": name, "threshold": threshold, **sizes, **more})
         return [pl.DataFrame(rows)]
 
     def per_user(self) -> list[pl.DataFrame]:
@@ -133,7 +133,7 @@ class Study:
 
     def calendar(self) -> list[pl.DataFrame]:
         """Compute what models of several ages miss, averaged over windows of 30 days."""
-        calendar, levels = Calendar(30, n_users=self.given.users), (0.1, 0.2, 0.3)
+        calendar, levels = TemporalSplit(30, n_users=self.given.users), (0.1, 0.2, 0.3)
         return [
             backtest(self.data, recipe_of(name), calendar, epsilons=levels)
             .group_by("model", "epsilon", maintain_order=True)
@@ -173,7 +173,7 @@ class Study:
 
     def lists(self) -> list[pl.DataFrame]:
         """Compute the share missed among the items of a random third and of the newest third."""
-        n, codes = self.data.n_items, self.data.items_taken.astype(np.int64)
+        n, codes = self.data.n_items, self.data.item_codes.astype(np.int64)
         first = np.full(n, np.iinfo(np.int64).max)
         np.minimum.at(first, codes, self.data.times)
         thirds = {
@@ -182,11 +182,11 @@ class Study:
         }
         levels = (0.1, 0.2, 0.3)
         return [
-            coverage_over_splits(outcomes, cut, epsilons=levels, n_splits=self.given.splits)
-            .with_columns(list=pl.lit(which), scorer=pl.lit(name), cut=pl.lit(cut))
+            coverage_over_splits(outcomes, threshold, epsilons=levels, n_splits=self.given.splits)
+            .with_columns(list=pl.lit(which), scorer=pl.lit(name), threshold=pl.lit(threshold))
             for which, allowed in thirds.items()
             for name, outcomes in self.observed(allowed=allowed)
-            for cut in _CUTS
+            for threshold in _CUTS
         ]  # fmt: skip
 
 
@@ -210,7 +210,7 @@ def main() -> None:
     given = parser.parse_args()
     for name in given.data:
         if name == "drifting":
-            data = sr.datasets.synthetic(3000, 1000, 150_000, drift=0.5, seed=1)
+            data = sr.datasets.synthetic(3000, 1000, 150_000, drift=0.5, random_state=1)
         else:
             data = sr.read_interactions(name) if Path(name).exists() else load(name)
         study = Study(data, given)

@@ -12,18 +12,18 @@ import scipy.sparse as sp
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-ARRAYS = ("offsets", "items_taken", "times")
+ARRAYS = ("offsets", "item_codes", "times")
 
 
 def arrays(folder: str) -> dict[str, NDArray[Any]]:
-    """Read the arrays: offsets, items_taken, times."""
+    """Read the arrays: offsets, item_codes, times."""
     return {name: np.load(Path(folder) / f"{name}.npy") for name in ARRAYS}
 
 
 def users_by_items(folder: str, kind: type[Any]) -> sp.csr_matrix:
     """Read the input as a sparse matrix of ones."""
     read = arrays(folder)
-    items, offsets = read["items_taken"].astype(np.int32), read["offsets"]
+    items, offsets = read["item_codes"].astype(np.int32), read["offsets"]
     shape = (len(offsets) - 1, int(items.max()) + 1)
     matrix = sp.csr_matrix((np.ones(len(items), dtype=kind), items, offsets), shape=shape)
     matrix.sort_indices()
@@ -39,7 +39,7 @@ def rows(folder: str) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "user": np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths),
-            "item": read["items_taken"],
+            "item": read["item_codes"],
             "place": place.astype(np.uint32),
         }
     )

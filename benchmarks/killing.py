@@ -32,7 +32,7 @@ import numpy as np
 import surerec as sr
 from benchmarks.serving_processes import family
 from surerec.live import Live
-from surerec.measures import Query, as_recipe
+from surerec.measures import Query, as_measure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -129,11 +129,11 @@ def _runs(process: int) -> bool:
         return False
 
 
-def _stream(n_events: int, seed: int) -> tuple[sr.Interactions, list[dict[str, Any]]]:
+def _stream(n_events: int, random_state: int) -> tuple[sr.Interactions, list[dict[str, Any]]]:
     """Give profiles, and what came later as events in time order, each with an id."""
     n_rows = n_events + max(n_events // 2, 4000)
     n_users, n_items = max(200, n_rows // 60), max(60, n_rows // 300)
-    films = sr.datasets.synthetic(n_users, n_items, n_rows, drift=0.2, seed=seed)
+    films = sr.datasets.synthetic(n_users, n_items, n_rows, drift=0.2, random_state=random_state)
     frame = films.to_frame().sort("datetime", maintain_order=True)
     late = frame.tail(n_events).rename({"user_id": "user", "item_id": "item"})
     events = [
@@ -145,7 +145,7 @@ def _stream(n_events: int, seed: int) -> tuple[sr.Interactions, list[dict[str, A
 
 
 def kill_while_ingesting(
-    n_events: int, n_kills: int, batch: int = 200, seed: int = 0, store: str = "sqlite"
+    n_events: int, n_kills: int, batch: int = 200, random_state: int = 0, store: str = "sqlite"
 ) -> Killed:
     """Send events to a server that is killed again and again, and look whether all is right.
 
@@ -153,13 +153,13 @@ def kill_while_ingesting(
     ----------
     n_events, n_kills, batch : int
         How many events in all, how many kills, how many events at a time.
-    seed : int
+    random_state : int
         Of the data and of the moments.
     store : str
         "sqlite", or the address of an empty PostgreSQL database.
     """
-    past, events = _stream(n_events, seed)
-    rng, begin = np.random.default_rng(seed), time.monotonic()
+    past, events = _stream(n_events, random_state)
+    rng, begin = np.random.default_rng(random_state), time.monotonic()
     batches = [events[start : start + batch] for start in range(0, len(events), batch)]
     doomed = set(rng.choice(len(batches), size=min(n_kills, len(batches)), replace=False).tolist())
     model = _recommender().fit(past)
@@ -198,7 +198,7 @@ def _recommender() -> sr.PopulationConformal:
 
 def _check(folder: Path, past: sr.Interactions, events: list[dict[str, Any]], room: Path) -> int:
     """Look whether all events are there once, and whether answers are those of a fit."""
-    with Live(folder, recount=False) as live:
+    with Live(folder, refit=False) as live:
         with live._state.store.reading() as transaction:  # noqa: SLF001  # what is really kept
             kept = [event.key for event in transaction.events()]
         assert sorted(kept) == sorted(f"id {event['id']}" for event in events), "not each once"
@@ -207,13 +207,13 @@ def _check(folder: Path, past: sr.Interactions, events: list[dict[str, Any]], ro
                   "datetime": each["time"].removesuffix("+00:00")} for each in events]  # fmt: skip
         whole = _with(past, named)
         counts = sr.count_precedence(whole)
-        scorer = as_recipe("CM12").fit(counts)
+        scorer = as_measure("CM12").fit(counts)
         with live.asking() as model:
             users = whole.users.ids.sample(min(200, whole.n_users), seed=1).to_list()
             for user in users:
                 theirs = _by_id(model.scorer, model.statistics.interactions, user)
                 assert theirs == _by_id(scorer, whole, user), f"other scores of user {user}"
-        live.recount()
+        live.refit()
         live.export(room / "all.parquet")
         exported = sr.read_interactions(room / "all.parquet")
         columns = ["user_id", "item_id", "datetime"]
@@ -253,11 +253,11 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=100_000)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--batch", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--random-state", type=int, default=0)
     parser.add_argument("--postgres", help="the address of an empty database, instead of SQLite")
     given = parser.parse_args()
     seen = kill_while_ingesting(
-        given.events, given.kills, given.batch, given.seed, given.postgres or "sqlite"
+        given.events, given.kills, given.batch, given.random_state, given.postgres or "sqlite"
     )
     print(
         f"{seen.n_events:,} events, {seen.n_kills} kills of the server, {seen.n_recounts} recounts "

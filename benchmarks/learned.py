@@ -19,7 +19,7 @@ from surerec._threads import run_blocks
 from surerec.conformal import p_value_counts
 from surerec.evaluation import choose_users, split_user
 from surerec.measures import MEASURES, MeasureScorer
-from surerec.measures.learned import LearnedMeasure, LearnedScorer
+from surerec.measures.learned import LearnedModel, LearnedScorer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -152,9 +152,9 @@ def show(lines: list[Line]) -> None:
 def run(name: str, n_users: int, *, everyone: bool) -> None:
     data = load_dataset(name)
     statistics = count_precedence(data)
-    splits = [split_user(data, int(user)) for user in choose_users(data, n_users, seed=7)]
+    splits = [split_user(data, int(user)) for user in choose_users(data, n_users, random_state=7)]
     start = time.perf_counter()
-    learned = LearnedMeasure.train(statistics)
+    learned = LearnedModel.train(statistics)
     trained = time.perf_counter()
     scorer = LearnedScorer(statistics, learned)
     opened = time.perf_counter()

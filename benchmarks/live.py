@@ -79,9 +79,9 @@ def _clear(address: str) -> None:
 
 def _stream(films: sr.Interactions, share: float) -> tuple[sr.Interactions, list[dict[str, Any]]]:
     """Give the data without their latest rows, and these as events in time order."""
-    cut = int(np.quantile(films.times, 1 - share))
+    threshold = int(np.quantile(films.times, 1 - share))
     frame = films.to_frame()
-    late = films.times >= cut
+    late = films.times >= threshold
     events = frame.filter(late).sort("datetime", maintain_order=True)
     named = events.rename({"user_id": "user", "item_id": "item", "datetime": "time"})
     return sr.read_interactions(frame.filter(~late)), named.to_dicts()
@@ -130,7 +130,7 @@ def _ingesting(
                 if store == "sqlite"
                 else _bare_postgres(store)
             )
-            live = open_ones.enter_context(Live.create(place, model, store=store, recount=False))
+            live = open_ones.enter_context(Live.create(place, model, store=store, refit=False))
             n = len(events) if size > 1 else min(len(events), _SINGLY)
             ours, theirs, cpu = _speeds(live, bare, events[:n], rows[:n], size)
             judged = live.status().n_judged
@@ -163,8 +163,8 @@ def main() -> None:
         few = events[: films.n_rows // 100]
         users = past.users.ids.sample(_USERS, seed=0).to_list()
         with (
-            Live.create(folder / "still", model, recount=False) as still,
-            Live.create(folder / "grown", model, recount=False) as grown,
+            Live.create(folder / "still", model, refit=False) as still,
+            Live.create(folder / "grown", model, refit=False) as grown,
         ):
             grown.observe(few)
             without, after = _answers([still, grown], users)

@@ -127,9 +127,9 @@ def main() -> None:
     parser.add_argument("--measures", nargs="+", default=list(MEASURES))
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--users", type=int, default=2000, help="at most, on each side of a split")
-    parser.add_argument("--promise", default="miss-rate")
-    parser.add_argument("--cut", choices=("score", "rank"), default="score")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--promise", default="recall")
+    parser.add_argument("--threshold", choices=("score", "rank"), default="score")
+    parser.add_argument("--random-state", type=int, default=0)
     parser.add_argument("--output", type=Path, default=Path("new-users"))
     given = parser.parse_args()
     found: dict[tuple[str, str], NewUserTest] = {}
@@ -141,11 +141,11 @@ def main() -> None:
             found[name, measure] = test = new_user_test(
                 data,
                 measure,
-                promise=given.promise,
-                cut=given.cut,
+                guarantee=given.guarantee,
+                threshold=given.threshold,
                 n_splits=given.splits,
                 max_users=given.users,
-                seed=given.seed,
+                random_state=given.random_state,
             )
             print(f"### {name}, {measure} ({time.perf_counter() - begin:.0f} s)\n")
             print(main_table({(name, measure): test}), end="\n\n")

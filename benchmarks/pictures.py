@@ -75,18 +75,18 @@ def nested(model: sr.PopulationConformal) -> Figure:
 
 def delivered(films: sr.Interactions) -> Figure:
     """Draw promised against delivered for three kinds of promises."""
-    found = audit(films, "CM12", n_users=900, seed=0).coverage
+    found = audit(films, "CM12", n_users=900, random_state=0).coverage
     figure, axes_of = panels(1, 1, (6.4, 4.2))
     axes = next(axes_of)
     axes.plot([0.45, 1], [0.45, 1], color="#777777", linewidth=0.8)
     axes.fill_between([0.45, 1], [0.45, 1], 0.45, color="#eeeeee")
     for line, (kind, words) in zip(LINES, _KINDS.items(), strict=False):
-        rows = found.filter(pl.col("kind").str.starts_with(kind)).sort("promised")
-        low, high = (rows["delivered"] - rows["low"], rows["high"] - rows["delivered"])
-        axes.errorbar(rows["promised"], rows["delivered"], yerr=[low, high], label=words,
+        rows = found.filter(pl.col("kind").str.starts_with(kind)).sort("nominal")
+        low, high = (rows["observed"] - rows["low"], rows["high"] - rows["observed"])
+        axes.errorbar(rows["nominal"], rows["observed"], yerr=[low, high], label=words,
                       capsize=2, elinewidth=0.8, **line.thin())  # fmt: skip
     axes.text(0.97, 0.56, "less than promised", ha="right", color="#555555")
-    axes.set(xlim=(0.48, 0.97), ylim=(0.45, 1), xlabel="promised", ylabel="delivered")
+    axes.set(xlim=(0.48, 0.97), ylim=(0.45, 1), xlabel="nominal", ylabel="observed")
     axes.set_title("MovieLens 100K, what people took later: was it in the set?")
     axes.legend(loc="upper left")
     return figure
@@ -97,7 +97,7 @@ def main() -> None:
     films = sr.load_dataset("ml-100k")
     model = sr.PopulationConformal("CM12").fit(films)
     with styled():
-        drawn = {"split": split(), "nested": nested(model), "delivered": delivered(films)}
+        drawn = {"split": split(), "nested": nested(model), "observed": delivered(films)}
         for name, figure in drawn.items():
             (_IMAGES / f"picture-{name}.png").write_bytes(render(figure)["png"])
             print(f"docs/images/picture-{name}.png")

@@ -59,7 +59,7 @@ class Scale:
 
 
 def _made(users: int, items: int, rows: int, **more: Any) -> dict[str, Any]:
-    return {"n_users": users, "n_items": items, "n_rows": rows, "seed": 1, **more}
+    return {"n_users": users, "n_items": items, "n_rows": rows, "random_state": 1, **more}
 
 
 def _part_of_25m(rows: int) -> dict[str, Any]:

@@ -67,21 +67,21 @@ def _wrk(url: str, body: bytes, n_connections: int, seconds: float) -> dict[str,
 
 
 async def _ask_for(url: str, body: bytes, n_connections: int, seconds: float) -> dict[str, float]:
-    taken: list[float] = []
+    consumed: list[float] = []
     async with httpx.AsyncClient(headers={"Content-Type": "application/json"}) as client:
 
         async def ask(end: float) -> None:
             while time.perf_counter() < end:
                 begin = time.perf_counter()
                 (await client.post(url, content=body)).raise_for_status()
-                taken.append(time.perf_counter() - begin)
+                consumed.append(time.perf_counter() - begin)
 
         for length in (1.0, seconds):
-            taken.clear()
+            consumed.clear()
             end = time.perf_counter() + length
             await asyncio.gather(*(ask(end) for _ in range(n_connections)))
-    p50, p99 = np.percentile(taken, [50, 99]) * 1000
-    rate = len(taken) / seconds
+    p50, p99 = np.percentile(consumed, [50, 99]) * 1000
+    rate = len(consumed) / seconds
     return {"rate": rate, "p50": float(p50), "p99": float(p99), "refused": 0.0}
 
 
@@ -121,8 +121,8 @@ async def load(
                 rows = told.json().get("items", [])
                 model = told.headers.get("surerec-model", "")
                 items = tuple(row["item_id"] for row in rows)
-                taken = time.perf_counter() - begin
-                answer = Answer(user, told.status_code, model, items, attempt, taken)
+                consumed = time.perf_counter() - begin
+                answer = Answer(user, told.status_code, model, items, attempt, consumed)
                 break
             answers.append(answer)
         await client.aclose()

@@ -81,7 +81,7 @@ def main() -> int:
     with TemporaryDirectory() as name:
         folder = Path(name) / "model"
         if settings.model is None:
-            films = sr.datasets.synthetic(n_users=2000, n_items=800, n_rows=80_000, seed=1)
+            films = sr.datasets.synthetic(n_users=2000, n_items=800, n_rows=80_000, random_state=1)
             sr.InductiveConformal("CM12").fit(films).save(folder, "icrs12")
         else:
             shutil.copytree(settings.model, folder)
@@ -97,12 +97,12 @@ def _settings() -> Namespace:
     parser = ArgumentParser(prog="python -m benchmarks.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=20.0)
     parser.add_argument("--model", type=Path, help="a model folder; by default synthetic data")
-    parser.add_argument("--seed", type=int, default=1, help="of who is killed, and when")
+    parser.add_argument("--random-state", type=int, default=1, help="of who is killed, and when")
     return parser.parse_args()
 
 
 async def _soak(folder: Path, settings: Namespace) -> tuple[Figures, bool]:
-    figures, expected, chance = Figures(), Expected(), random.Random(settings.seed)  # noqa: S311
+    figures, expected, chance = Figures(), Expected(), random.Random(settings.random_state)  # noqa: S311
     expected.add(folder)
     interactions = sr.load(folder).statistics_.interactions
     assert interactions is not None

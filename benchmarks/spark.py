@@ -137,7 +137,7 @@ def make_case(folder: Path, name: str, interactions: sr.Interactions) -> Case:
 def synthetic(folder: Path, millions: int) -> Case:
     """Make so many millions of rows: profiles of 100 items, and 4,000 items in all."""
     n_rows = millions * 1_000_000
-    made = sr.datasets.synthetic(n_rows // PROFILE, N_ITEMS, n_rows, ties=0.2, seed=1)
+    made = sr.datasets.synthetic(n_rows // PROFILE, N_ITEMS, n_rows, ties=0.2, random_state=1)
     return make_case(folder, f"synthetic {millions}M", made)
 
 
@@ -269,7 +269,7 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="surerec-spark-", dir=asked.folder))
     try:
         cluster = Cluster()
-        small = sr.datasets.synthetic(100, 50, 2_000, seed=1)
+        small = sr.datasets.synthetic(100, 50, 2_000, random_state=1)
         for _ in range(2):
             fit(cluster, make_case(folder, "warm-up", small), folder)
         cases = {x: case_of(folder, x) for x in {*asked.growth, *asked.join, *asked.kill}}

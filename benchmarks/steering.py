@@ -47,7 +47,7 @@ def _send(live: Live, user: Any, items: Sequence[Any], since: int) -> None:
 
 def _misses(live: Live, past: sr.Interactions) -> str:
     """Send 44 events of a new user, each outside their set, with stated times of 44 days."""
-    order = np.argsort(np.bincount(past.items_taken, minlength=past.n_items), kind="stable")
+    order = np.argsort(np.bincount(past.item_codes, minlength=past.n_items), kind="stable")
     unpopular = past.items.ids.gather(order).to_list()
     _send(live, _ATTACKER, unpopular[:5], 0)
     sent = set(unpopular[:5])
@@ -84,7 +84,7 @@ def _hidden(live: Live, past: sr.Interactions, latest: list[dict[str, Any]]) -> 
     status = live.status()
     return (
         f"nine hits of one user per honest event: honest users miss {misses / n:.0%} of {n}, "
-        f"observed {status.delivered[0]:.1%} of all events, by users' days "
+        f"observed {status.observed[0]:.1%} of all events, by users' days "
         f"{status.observed_by_user_day[0]:.1%}"
     )
 
@@ -101,11 +101,11 @@ def main() -> None:
     attacks = _misses, _hits, partial(_hidden, latest=latest)
     with TemporaryDirectory() as name:
         for number, attack in enumerate(attacks):
-            with Live.create(Path(name) / str(number), model, recount=False) as live:
+            with Live.create(Path(name) / str(number), model, refit=False) as live:
                 before = _median_set(live, others)
                 said = attack(live, past)
                 after = _median_set(live, others)
-                alerts = len(live.status().alarms)
+                alerts = len(live.status().alerts)
             print(
                 f"{said}; the median set of others at 0.9 goes from {before:,.0f} to {after:,.0f} "
                 f"({after / before:.2f} times); {alerts} alerts"

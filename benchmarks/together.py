@@ -1,4 +1,4 @@
-"""Whether promises to groups hold: ``python -m benchmarks.together [ml-1m …]``.
+"""Whether promises to groups hold: ``python -m benchmarks.group_guarantee [ml-1m …]``.
 
 Groups are formed over all users from the known parts of their profiles (random, and similar), and
 divided at random into halves, 40 times: one half calibrates, the other is served. Members are
@@ -19,11 +19,11 @@ from scipy.sparse import csr_matrix
 import surerec as sr
 from surerec.calibration import profile_cases
 from surerec.conformal import RiskCurve
-from surerec.measures import as_recipe
+from surerec.measures import as_measure
 from surerec.recommenders import (
     AGGREGATIONS,
     FORMED,
-    GROUP_PROMISES,
+    GROUP_GUARANTEE_KINDS,
     find_aggregation,
     form_groups,
     observe_groups,
@@ -46,26 +46,26 @@ def divided(curve: RiskCurve, epsilon: float, n_splits: int) -> tuple[float, flo
     n = curve.n_users
     for split in range(n_splits):
         half = np.random.default_rng(split).permutation(n) < n // 2
-        cut, rest = curve.of_owners(half).cut(epsilon), curve.of_owners(~half)
-        lost.append(rest.losses[rest.entries > cut].sum() / rest.n_users)
-        cuts.append(cut)
+        threshold, rest = curve.of_owners(half).threshold(epsilon), curve.of_owners(~half)
+        lost.append(rest.losses[rest.entries > threshold].sum() / rest.n_users)
+        cuts.append(threshold)
     return float(np.mean(lost)), float(np.mean(cuts)), n // 2
 
 
-def verdict(lost: float, cut: float, epsilon: float, n: int) -> str:
+def verdict(lost: float, threshold: float, epsilon: float, n: int) -> str:
     """Say whether the loss lies where the promise has it; a list cannot be shorter than one."""
     if lost > epsilon + BELOW:
         return " NOT MET"
     if lost >= epsilon - 2 / (n + 1) - BELOW:
         return ""
-    return " (ranks are too coarse)" if cut < 1 / BELOW else " NOT MET"
+    return " (ranks are too coarse)" if threshold < 1 / BELOW else " NOT MET"
 
 
 def made(name: str, measure: str, horizon: float, n_splits: int, by: list[str]) -> None:
     """Print the tables of one data set."""
     films = sr.load_dataset(name)
     statistics = sr.count_precedence(films)
-    scorer = as_recipe(measure).fit(statistics)
+    scorer = as_measure(measure).fit(statistics)
     cases = profile_cases(films, horizon)
     print(f"\n## {films!r}, {scorer.name}, horizon {horizon}, {n_splits} divisions\n")
     print("| groups | promise | by | n | left out | ε: lost / items |\n|---|---|---|---|---|---|")
@@ -83,20 +83,20 @@ def made(name: str, measure: str, horizon: float, n_splits: int, by: list[str]) 
             )
             cells = [f"{e:g}: {divided(alone, e, n_splits)[1]:,.0f}" for e in EPSILONS]
             print(f"| {size} {formed} | a member alone | | | | {', '.join(cells)} |")
-            for promise in GROUP_PROMISES.values():
-                if size > promise.largest:
+            for guarantee in GROUP_GUARANTEE_KINDS.values():
+                if size > guarantee.largest:
                     continue
                 for aggregation, outcomes in zip(by, found, strict=True):
-                    curve, units = promise.curve_of(outcomes)
+                    curve, units = guarantee.curve_of(outcomes)
                     cells = []
                     for epsilon in EPSILONS:
-                        lost, cut, n = divided(curve, epsilon, n_splits)
-                        said = verdict(lost, cut, epsilon, n)
-                        cells.append(f"{epsilon:g}: {lost:.3f} / {cut:,.1f}{said}")
+                        lost, threshold, n = divided(curve, epsilon, n_splits)
+                        said = verdict(lost, threshold, epsilon, n)
+                        cells.append(f"{epsilon:g}: {lost:.3f} / {threshold:,.1f}{said}")
                     left_out = len(outcomes) - len(units)
                     print(
-                        f"| {size} {formed} | {promise.name} | {aggregation} | {len(units) // 2:,} "
-                        f"| {left_out:,} | {', '.join(cells)} |",
+                        f"| {size} {formed} | {guarantee.name} | {aggregation} "
+                        f"| {len(units) // 2:,} | {left_out:,} | {', '.join(cells)} |",
                         flush=True,
                     )
 
@@ -107,14 +107,14 @@ def _rows(path: Path) -> NDArray[np.int64]:
 
 
 def _ranks(
-    scores: NDArray[np.floating], taken: NDArray[np.int64], popularity: NDArray[np.int64]
+    scores: NDArray[np.floating], consumed: NDArray[np.int64], popularity: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Rank all items but those that the group took itself; infinite for these."""
     scores = scores.astype(np.float64)
-    scores[taken] = -np.inf
+    scores[consumed] = -np.inf
     ranks = np.empty(len(scores))
     ranks[np.lexsort((popularity, -scores))] = np.arange(1, len(scores) + 1)
-    ranks[taken] = np.inf
+    ranks[consumed] = np.inf
     return ranks
 
 
@@ -126,15 +126,18 @@ class Given:
 
         split = [line.split() for line in (folder / "groupMember.txt").read_text().splitlines()]
         self.members = {int(g): [int(m) for m in who.split(",")] for g, who in split}
-        users, taken = _rows(folder / "userRatingTrain.txt"), _rows(folder / "groupRatingTrain.txt")
+        users, consumed = (
+            _rows(folder / "userRatingTrain.txt"),
+            _rows(folder / "groupRatingTrain.txt"),
+        )
         self.test = _rows(folder / "groupRatingTest.txt")
-        known = set(map(tuple, taken.tolist()))
+        known = set(map(tuple, consumed.tolist()))
         new = [row for row in dict.fromkeys(map(tuple, self.test.tolist())) if row not in known]
         self.new = np.array(new)
-        self.n_items = 1 + max(int(rows[:, 1].max()) for rows in (users, taken, self.test))
+        self.n_items = 1 + max(int(rows[:, 1].max()) for rows in (users, consumed, self.test))
         self.first = 1 + max(int(users[:, 0].max()), *(max(m) for m in self.members.values()))
-        rows = np.concatenate((users[:, 0], self.first + taken[:, 0]))
-        columns = np.concatenate((users[:, 1], taken[:, 1]))
+        rows = np.concatenate((users[:, 0], self.first + consumed[:, 0]))
+        columns = np.concatenate((users[:, 1], consumed[:, 1]))
         shape = (self.first + max(self.members) + 1, self.n_items)
         self.matrix = csr_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape)
         self.matrix.data[:] = 1
@@ -151,8 +154,8 @@ class Given:
         own = self.matrix[self.first + group].indices.astype(np.int64)
         who = [member for member in self.members[group] if self.matrix[member].nnz]
         speaking = [self.first + group, *who]  # the group's own row speaks as a member does
-        together = np.asarray(self.matrix[speaking].sum(axis=0)) > 0
-        joint = csr_matrix(together.astype(np.float32))
+        group_guarantee = np.asarray(self.matrix[speaking].sum(axis=0)) > 0
+        joint = csr_matrix(group_guarantee.astype(np.float32))
         folded = np.asarray(self.model.recalculate_user(np.zeros(1, int), joint)).reshape(-1)
         items, people = np.asarray(self.model.item_factors), np.asarray(self.model.user_factors)
         each = np.stack([_ranks(items @ people[row], own, self.popularity) for row in speaking])
@@ -198,9 +201,9 @@ def given(folder: Path, n_splits: int, factors: int) -> None:
         curve = RiskCurve.of_first(np.array(reached), owners, int(owners.max()) + 1)
         cells = []
         for epsilon in EPSILONS[:2]:
-            lost, cut, n = divided(curve, epsilon, n_splits)
+            lost, threshold, n = divided(curve, epsilon, n_splits)
             said = "" if abs(lost - epsilon) <= NEAR else " NOT MET"
-            cells.append(f"{epsilon:g}: {lost:.3f} / {cut:,.0f}{said}")
+            cells.append(f"{epsilon:g}: {lost:.3f} / {threshold:,.0f}{said}")
         print(f"| {name} | {n} | {', '.join(cells)} |")
 
 

@@ -27,18 +27,18 @@ from implicit.nearest_neighbours import CosineRecommender
 from threadpoolctl import threadpool_limits
 
 import surerec as sr
-from surerec.adapters import WrappedRecipe, adapt
+from surerec.adapters import WrappedMeasure, adapt
 from surerec.calibration import observe, profile_cases
 from surerec.evaluation import (
     AGES,
     CHECKED_EPSILONS,
-    Calendar,
+    TemporalSplit,
     backtest,
     coverage_over_splits,
     cut_sets,
     risk_curve,
 )
-from surerec.measures import as_recipe
+from surerec.measures import as_measure
 from surerec.reports import size_cell
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Popular:
 
     def fit(self, interactions: sr.Interactions) -> None:
         """Count them."""
-        self.counts = np.bincount(interactions.items_taken, minlength=interactions.n_items)
+        self.counts = np.bincount(interactions.item_codes, minlength=interactions.n_items)
 
     def score(self, history: list[Any]) -> NDArray[np.int64]:  # noqa: ARG002
         """Give the counts, whoever asks."""
@@ -84,7 +84,7 @@ def of_the_fit(
 ) -> tuple[pl.DataFrame, float]:
     """Give miss rates and sizes by ε, and precision@10, of people whom it was fitted on."""
     cases = profile_cases(films, horizon)
-    recipe = WrappedRecipe(adapt(model), by_user=True)
+    recipe = WrappedMeasure(adapt(model), by_user=True)
     known = recipe.count(films.keeping(~cases.future_rows()))
     outcomes = observe(recipe.fit(known), known, cases)
     return coverage_over_splits(outcomes, "rank", n_splits=n_splits), _precision(outcomes)
@@ -92,7 +92,7 @@ def of_the_fit(
 
 def newcomers(model: Any, films: sr.Interactions, n_splits: int) -> tuple[pl.DataFrame, float]:
     """Give the same of people whom it was not fitted on."""
-    cases, recipe = profile_cases(films, 0.4), WrappedRecipe(adapt(model))
+    cases, recipe = profile_cases(films, 0.4), WrappedMeasure(adapt(model))
     rows, precision = [], []
     for split in range(n_splits):
         third = np.random.default_rng(split).permutation(films.n_users) % 3
@@ -118,7 +118,7 @@ def next_item(films: sr.Interactions, n_splits: int, only: str) -> None:
     found = {name: of_the_fit(model, films, n_splits, 1)[0] for name, model in models(only).items()}
     counts, cases = sr.count_precedence(films), profile_cases(films, 1)
     for name in ("CM12", "learned"):
-        outcomes = observe(as_recipe(name).fit(counts), counts, cases)
+        outcomes = observe(as_measure(name).fit(counts), counts, cases)
         found[name] = coverage_over_splits(outcomes, "rank", n_splits=n_splits)
     for name, rows in found.items():
         row = rows.filter(pl.col("epsilon") == _EPSILON).to_dicts()[0]
@@ -131,8 +131,8 @@ def over_the_calendar(films: sr.Interactions, days: float, only: str) -> None:
     heads = " | ".join(f"ε = {epsilon:g}" for epsilon in CHECKED_EPSILONS)
     print(f"| model | age | {heads} | unknown |\n" + "|" + "---|" * (len(CHECKED_EPSILONS) + 3))
     for name, model in models(only).items():
-        recipe = WrappedRecipe(adapt(model), by_user=True)
-        found = backtest(films, recipe, Calendar(days), n_windows=12)
+        recipe = WrappedMeasure(adapt(model), by_user=True)
+        found = backtest(films, recipe, TemporalSplit(days), n_windows=12)
         for age in AGES[1:4]:
             part = found.filter(pl.col("model") == age)
             by_level = part.group_by("epsilon").agg(pl.col("loss").mean()).sort("epsilon")

@@ -41,14 +41,14 @@ def compare(data: str, confidence: float, rounds: int = 3) -> tuple[float, float
     served = sure.statistics_.interactions
     assert served is not None
     ones = np.ones(served.n_rows, dtype=np.float32)
-    taken = csr_matrix(
-        (ones, served.items_taken.astype(np.int32), served.offsets.astype(np.int32)),
+    consumed = csr_matrix(
+        (ones, served.item_codes.astype(np.int32), served.offsets.astype(np.int32)),
         shape=(served.n_users, served.n_items),
     )
     rows = np.arange(served.n_users)
     theirs, ours = [], []
     for _ in range(rounds):
-        theirs.append(_seconds(lambda: sure.wrapped_.recommend(rows, taken, N=served.n_items)))
+        theirs.append(_seconds(lambda: sure.wrapped_.recommend(rows, consumed, N=served.n_items)))
         ours.append(_seconds(lambda: sure.recommend_many(confidence=confidence)))
     return min(theirs), min(ours)
 

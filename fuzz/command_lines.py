@@ -28,8 +28,8 @@ _WILD = (
 
 def make_files() -> None:
     """Put data, a model, and what is neither into the working directory."""
-    taken = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=700, days=300, seed=3)
-    frame = taken.to_frame()
+    consumed = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=700, days=300, random_state=3)
+    frame = consumed.to_frame()
     frame.write_csv("log.csv")
     frame.write_parquet("log.parquet")
     frame.filter(frame["datetime"] < frame["datetime"].quantile(0.9)).write_csv("then.csv")
@@ -41,7 +41,7 @@ def make_files() -> None:
     counts = sr.count_precedence(sr.read_interactions("then.csv"))
     made = {
         "icrs3": sr.InductiveConformal("CM3"),
-        "population-cm12": sr.PopulationConformal("CM12"),
+        "recall-cm12": sr.PopulationConformal("CM12"),
         "precedence-mining": sr.PrecedenceMining(),
     }
     save_all("model", {name: model.fit(counts) for name, model in made.items()})
@@ -66,7 +66,7 @@ _USER = _one("1", "7", "9", "12", "17", "60", "10", "2", "nobody")
 _HISTORY = _one("1,2,3", "5", "1,900", "900", ",")
 _LEVEL = _one("0.5", "0.8", "0.9", "0.99", "0.3", "90")
 _WHOLE = _one("1", "3", "10", "100")
-_NAME = _one("icrs3", "population-cm12", "precedence-mining", "icrs9")
+_NAME = _one("icrs3", "recall-cm12", "precedence-mining", "icrs9")
 _FORMAT = _one("table", "json", "csv", "parquet")
 _FLAG = _one("")
 _READING: dict[str, Draw] = {
@@ -75,7 +75,7 @@ _READING: dict[str, Draw] = {
     "--item": _one("item_id"),
     "--time": _one("datetime"),
     "--rating": _one("x"),
-    "--threshold": _one("0", "3.5"),
+    "--rating-above": _one("0", "3.5"),
     "--min-profile-length": _WHOLE,
     "--time-format": _one("s", "%Y"),
     "--skip-bad": _FLAG,
@@ -150,10 +150,10 @@ LINES: list[Line] = [
             (_DATA, _NEW),
             {
                 **_READING,
-                "--recommender": _one("icrs12", "icrs3", "crs-max", "population-cm12", "hit-cm4"),
+                "--recommender": _one("icrs12", "icrs3", "crs-max", "recall-cm12", "hit-cm4"),
                 "--horizon": _one("0.4", "5"),
-                "--cut": _one("rank", "score"),
-                "--groups": _WHOLE,
+                "--threshold": _one("rank", "score"),
+                "--segments": _WHOLE,
                 "--window": _one("30", "1e9"),
                 "--ties": _one("order", "strict"),
                 "--strategy": _one("auto", "dense", "bounded", "on-demand"),
@@ -216,7 +216,7 @@ LINES: list[Line] = [
                 "--recommender": _NAME,
                 "--users": _one("20", "30", "5"),
                 "--window": _one("30", "60"),
-                "--seed": _one("0", "1"),
+                "--random-state": _one("0", "1"),
                 "--output": _one("made/audit", "other", "log.csv"),
                 "--overwrite": _FLAG,
                 "--ties": _one("order", "strict"),
@@ -233,7 +233,7 @@ LINES: list[Line] = [
                 "--datasets": _one("nowhere.csv", "x", "", "a=b", "bad.csv", "empty.csv"),
                 "--output": _one("made/r", "other", "log.csv"),
                 "--users": _one("5", "0"),
-                "--seed": _one("0"),
+                "--random-state": _one("0"),
                 "--k": _one("5"),
                 "--resume": _FLAG,
                 "--overwrite": _FLAG,

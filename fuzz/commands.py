@@ -51,7 +51,7 @@ class _Done:
     failure: str = ""
 
 
-def run(n: int, seed: int) -> Tally:
+def run(n: int, random_state: int) -> Tally:
     """Run random command lines, and count what came of them."""
     tally = Tally("commands")
     with TemporaryDirectory(prefix="surerec-fuzz-") as scratch, _inside(Path(scratch, *_DEPTH)):
@@ -61,12 +61,12 @@ def run(n: int, seed: int) -> Tally:
             if number % _CLEARED_EVERY == 0:
                 shutil.rmtree(_MADE, ignore_errors=True)
                 Path(_MADE).mkdir()
-            random = np.random.default_rng((seed, number))
+            random = np.random.default_rng((random_state, number))
             words = LINES[int(random.integers(len(LINES)))](random)
             alone = random.random() < AS_PROCESSES / _OF
             tally.notes["as processes of their own"] += alone
             done = _as_process(words) if alone else _in_process(words)
-            line = f"line {number} of seed {seed}: surerec {' '.join(map(repr, words))}"
+            line = f"line {number} of seed {random_state}: surerec {' '.join(map(repr, words))}"
             _judge(tally, done, line[:1000])
         if changed := sorted(before ^ (_files() & before)):
             names = [name for name, _ in changed]

@@ -19,7 +19,13 @@ _AT_ONCE = 1000
 
 
 def run_confined(
-    kind: str, module: str, n: int, seed: int, *, time_limit: float, example: Callable[[int], str]
+    kind: str,
+    module: str,
+    n: int,
+    random_state: int,
+    *,
+    time_limit: float,
+    example: Callable[[int], str],
 ) -> Tally:
     """Let ``python -m module FIRST LAST SEED PIPE`` try inputs, and gather what it tells.
 
@@ -44,7 +50,7 @@ def run_confined(
     first = 0
     while first < n:
         last = min(first + _AT_ONCE, n)
-        for told in _tell(module, first, last, seed, time_limit):
+        for told in _tell(module, first, last, random_state, time_limit):
             if "input" in told:
                 first = told["input"] + 1
             elif "died" in told:
@@ -65,10 +71,10 @@ def tell(pipe: int, **facts: Any) -> None:
 
 
 def _tell(
-    module: str, first: int, last: int, seed: int, time_limit: float
+    module: str, first: int, last: int, random_state: int, time_limit: float
 ) -> Iterator[dict[str, Any]]:
     ours, theirs = os.pipe()
-    command = [sys.executable, "-m", module, *map(str, (first, last, seed, theirs))]
+    command = [sys.executable, "-m", module, *map(str, (first, last, random_state, theirs))]
     child = subprocess.Popen(  # noqa: S603  # ourselves
         command, pass_fds=[theirs], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )

@@ -19,7 +19,7 @@ from fuzz.file_mutations import mutate
 from fuzz.file_seeds import Case, seed_case
 from fuzz.tally import Tally
 from surerec.cli import app
-from surerec.errors import SurerecError, UnknownId
+from surerec.errors import SurerecError, UnknownIdError
 from surerec.serving import KeyFile
 
 if TYPE_CHECKING:
@@ -32,18 +32,20 @@ MEMORY_LIMIT: Final = 400 << 20
 _ADDRESSES: Final = 4 << 30  # beyond what the process has: whoever asks for more is refused it
 
 
-def run(n: int, seed: int) -> Tally:
+def run(n: int, random_state: int) -> Tally:
     """Try `n` files, in processes whose memory and time are limited."""
 
     def example(number: int) -> str:
-        return f"python -m fuzz.files {number} {seed}"
+        return f"python -m fuzz.files {number} {random_state}"
 
-    return run_confined("files", "fuzz.files", n, seed, time_limit=2 * TIME_LIMIT, example=example)
+    return run_confined(
+        "files", "fuzz.files", n, random_state, time_limit=2 * TIME_LIMIT, example=example
+    )
 
 
-def case(number: int, seed: int) -> Case:
+def case(number: int, random_state: int) -> Case:
     """Give an input; the same for the same numbers."""
-    chance = Random(f"{seed}-{number}")
+    chance = Random(f"{random_state}-{number}")
     return mutate(seed_case(chance), chance)
 
 
@@ -54,7 +56,7 @@ def read(case: Case, folder: Path) -> None:
         (folder / name).chmod(0o600)
     try:
         READERS[case.reader](folder, case)
-    except UnknownId:
+    except UnknownIdError:
         raise  # of a list of users: it names who is meant
     except SurerecError as error:
         if not any(name in str(error) for name in (*case.files, str(folder))):
@@ -111,7 +113,7 @@ READERS: Final[dict[str, Callable[[Path, Case], None]]] = {
 @cache
 def _model() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="surerec-fuzz-")) / "model"
-    data = sr.datasets.synthetic(n_users=30, n_items=20, n_rows=300, seed=1)
+    data = sr.datasets.synthetic(n_users=30, n_items=20, n_rows=300, random_state=1)
     sr.InductiveConformal("CM3").fit(data).save(folder)
     return folder
 
@@ -124,9 +126,9 @@ def _warm_up() -> None:
         read(Case("interactions", {"r.csv": rows}), Path(folder))
 
 
-def try_one(number: int, seed: int) -> Tally:
+def try_one(number: int, random_state: int) -> Tally:
     """Read one input, and tell what came of it, its time and memory limits included."""
-    tried = case(number, seed)
+    tried = case(number, random_state)
     tally = Tally("files")
     before, begun = _resident(), perf_counter()
     with tempfile.TemporaryDirectory(prefix="surerec-fuzz-") as folder:
@@ -143,7 +145,7 @@ def _resident() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def _several_inputs(first: int, last: int, seed: int, pipe: int) -> None:
+def _several_inputs(first: int, last: int, random_state: int, pipe: int) -> None:
     """Try inputs one after the other; what libraries write past Python to stderr counts too."""
     _warm_up()
     gc.freeze()  # or the collector looks at all of the libraries again and again
@@ -156,7 +158,7 @@ def _several_inputs(first: int, last: int, seed: int, pipe: int) -> None:
             for number in range(first, last):
                 tell(pipe, input=number)
                 told = os.fstat(2).st_size
-                tally = try_one(number, seed)
+                tally = try_one(number, random_state)
                 if b"panicked" in os.pread(said.fileno(), 1 << 16, told):
                     tally.notes["a panic's words on the terminal"] += 1
                 tell(pipe, outcome=True, **vars(tally))
@@ -166,9 +168,9 @@ def _several_inputs(first: int, last: int, seed: int, pipe: int) -> None:
 
 def _main(*numbers: int) -> None:
     if len(numbers) == 2:
-        number, seed = numbers
-        print(case(number, seed))
-        print(try_one(number, seed))
+        number, random_state = numbers
+        print(case(number, random_state))
+        print(try_one(number, random_state))
     else:
         _several_inputs(*numbers)
 

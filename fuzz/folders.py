@@ -24,7 +24,7 @@ _MEGABYTES: Final = 2500  # beyond what the child has mapped and compiled; a bom
 _SHARE_FORGED: Final = 0.5
 
 
-def run(n: int, seed: int) -> Tally:
+def run(n: int, random_state: int) -> Tally:
     """Open `n` damaged or forged folders of every kind of recommender, verified and not."""
     from fuzz import models  # noqa: PLC0415  # numba takes seconds, and `--help` none
 
@@ -40,7 +40,7 @@ def run(n: int, seed: int) -> Tally:
             if "answers" not in told:
                 tally.fail(f"a whole folder: {_signature(told)}", folder)
         for number in range(n):
-            _try(tally, child, originals, truth, place / "tried", (seed, number))
+            _try(tally, child, originals, truth, place / "tried", (random_state, number))
     return tally
 
 

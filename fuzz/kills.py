@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _PATIENCE: Final = 120.0
-_RECOMMENDER: Final = ("--recommender", "icrs3", "--recommender", "population-cm12")
+_RECOMMENDER: Final = ("--recommender", "icrs3", "--recommender", "recall-cm12")
 
 
 @dataclass(frozen=True)
@@ -55,20 +55,22 @@ class _Work:
         return ["recommend", str(self.old), "--all", "--output", str(output), "--k", "5"]
 
 
-def run(n: int, seed: int) -> Tally:
+def run(n: int, random_state: int) -> Tally:
     """Kill `n` processes, each at a moment of its own, and look at what is left."""
     tally = Tally("kills")
     with TemporaryDirectory() as name:
         work = _prepare(Path(name))
         for number in range(n):
-            chance = random.Random(repr((seed, number)))
+            chance = random.Random(repr((random_state, number)))
             way: Callable[[_Work, random.Random], str] = (_kill_fit, _kill_many, _kill_server)[
                 number % 3
             ]
             try:
                 note = way(work, chance)
             except (AssertionError, SurerecError) as error:
-                tally.fail(f"{way.__name__[1:]}: {error}"[:200], f"seed {seed}, kill {number}")
+                tally.fail(
+                    f"{way.__name__[1:]}: {error}"[:200], f"seed {random_state}, kill {number}"
+                )
             else:
                 tally.answered += 1
                 tally.notes[note] += 1
@@ -78,7 +80,9 @@ def run(n: int, seed: int) -> Tally:
 def _prepare(place: Path) -> _Work:
     data = {}
     for age, users in (("old", 300), ("new", 400)):
-        films = sr.datasets.synthetic(n_users=users, n_items=300, n_rows=30 * users, seed=users)
+        films = sr.datasets.synthetic(
+            n_users=users, n_items=300, n_rows=30 * users, random_state=users
+        )
         frame = films.to_frame().with_columns(pl.col("datetime").dt.epoch("s"))
         data[age] = place / f"{age}.csv"
         frame.rename({"datetime": "timestamp"}).write_csv(data[age])

@@ -46,9 +46,9 @@ def _formulas() -> dict[str, Recommender]:
     return {
         "icrs": sr.InductiveConformal("CM12"),
         "median": sr.InductiveConformal("CM3"),
-        "top": sr.InductiveConformal("CM1", top=2, smoothed=True, seed=3),
-        "population": sr.PopulationConformal("CM12", groups=2),
-        "hit": sr.PopulationConformal("CM4", promise="hit", horizon=5, cut="rank"),
+        "top": sr.InductiveConformal("CM1", top=2, smoothed=True, random_state=3),
+        "population": sr.PopulationConformal("CM12", segments=2),
+        "hit": sr.PopulationConformal("CM4", guarantee="hit", horizon=5, threshold="rank"),
         "window": sr.PopulationConformal("CM12", window=200),
         "crs-max": sr.TransductiveConformal(),
         "crs-med": sr.TransductiveConformal("median"),
@@ -58,7 +58,7 @@ def _formulas() -> dict[str, Recommender]:
 
 
 def _films() -> sr.Interactions:
-    films = sr.datasets.synthetic(n_users=120, n_items=50, n_rows=2400, seed=1)
+    films = sr.datasets.synthetic(n_users=120, n_items=50, n_rows=2400, random_state=1)
     titles = [f"film {code}" if code % 7 else None for code in range(films.n_items)]
     films.titles = pl.Series(titles, dtype=pl.String)
     return films

@@ -35,7 +35,7 @@ _MOST_GROWTH: Final = 200 << 20
 _WARM_UP: Final = 100
 
 
-def run(n: int, seed: int) -> Tally:
+def run(n: int, random_state: int) -> Tally:
     """Send `n` requests to a server, one connection each, and some more to warm up."""
     from fuzz import models  # noqa: PLC0415  # numba takes seconds, and `--help` none
 
@@ -43,14 +43,18 @@ def run(n: int, seed: int) -> Tally:
     with TemporaryDirectory() as name:
         folder = models.save(Path(name))[0]
         with Served(folder, _WORKERS) as server:
-            _send(Tally("warm-up"), server, [(seed, -1 - number) for number in range(_WARM_UP)])
+            _send(
+                Tally("warm-up"),
+                server,
+                [(random_state, -1 - number) for number in range(_WARM_UP)],
+            )
             before = resident_bytes(server.process.pid)
-            _send(tally, server, [(seed, number) for number in range(n)])
+            _send(tally, server, [(random_state, number) for number in range(n)])
             _look_after(tally, server, before)
     return tally
 
 
-def _send(tally: Tally, server: Served, chances: Sequence[tuple[int, int]]) -> None:
+def _send(tally: Tally, server: Served, probabilities: Sequence[tuple[int, int]]) -> None:
     paths = httpx.get(f"{server.url}openapi.json").json()["paths"]
     address = urlsplit(server.url)
     place = (str(address.hostname), int(address.port or 0))
@@ -63,7 +67,7 @@ def _send(tally: Tally, server: Served, chances: Sequence[tuple[int, int]]) -> N
         return mine
 
     with ThreadPoolExecutor(_AT_ONCE) as threads:
-        for each in threads.map(one, chances):
+        for each in threads.map(one, probabilities):
             tally.merge(each)
 
 

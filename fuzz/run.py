@@ -1,4 +1,4 @@
-"""Try to break surerec: ``python -m fuzz.run --files 20000 --seed 1``. See README.md."""
+"""Try to break surerec: ``python -m fuzz.run --files 20000 --random-state 1``. See README.md."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def main() -> int:
         if not n:
             continue
         begun = perf_counter()
-        tally: Tally = import_module(f"fuzz.{kind}").run(n, settings.seed)
+        tally: Tally = import_module(f"fuzz.{kind}").run(n, settings.random_state)
         _show(tally, perf_counter() - begun)
         failed |= bool(tally.failures)
     return int(failed)
@@ -52,7 +52,9 @@ def _settings() -> Namespace:
     parser = ArgumentParser(prog="python -m fuzz.run", description=__doc__)
     for kind, n in KINDS.items():
         parser.add_argument(f"--{kind}", type=int, default=n, help=f"how many {kind} (default {n})")
-    parser.add_argument("--seed", type=int, default=1, help="the same seed tries the same inputs")
+    parser.add_argument(
+        "--random-state", type=int, default=1, help="the same seed tries the same inputs"
+    )
     parser.add_argument("--only", choices=KINDS, help="this kind, and none of the others")
     settings = parser.parse_args()
     for kind in KINDS:

@@ -14,7 +14,7 @@ from surerec.recommenders import load_all, make_recommender, save_all
 
 @pytest.fixture(scope="module")
 def films():
-    return sr.datasets.synthetic(n_users=60, n_items=20, n_rows=600, days=300, seed=1)
+    return sr.datasets.synthetic(n_users=60, n_items=20, n_rows=600, days=300, random_state=1)
 
 
 @pytest.fixture(scope="module")
@@ -71,11 +71,11 @@ def test_questions(model, asked, says):
     [
         {"window": float("nan")},
         {"window": [30]},
-        {"groups": 10**9},
-        {"cut": np.array(["rank"])},
-        {"promise": {}},
+        {"segments": 10**9},
+        {"threshold": np.array(["rank"])},
+        {"guarantee": {}},
         {"horizon": 10**30},
-        {"seed": 2**64},
+        {"random_state": 2**64},
         {"measure": BEYOND},
         {"measure": object()},
     ],

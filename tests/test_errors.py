@@ -3,25 +3,32 @@ import pytest
 
 from surerec import InputError
 from surerec.errors import (
-    InProfile,
-    NoConfidence,
-    NotOffered,
-    NoUsers,
-    UnknownHistory,
-    UnknownId,
+    AlreadyConsumedError,
+    NoConfidenceError,
+    NotSupportedError,
+    NoUsersError,
+    UnknownHistoryError,
+    UnknownIdError,
 )
 from surerec.interactions import IdMap
 
 
 def test_all_are_input_errors_too():
-    for error in (InProfile, NoConfidence, NotOffered, NoUsers, UnknownHistory, UnknownId):
+    for error in (
+        AlreadyConsumedError,
+        NoConfidenceError,
+        NotSupportedError,
+        NoUsersError,
+        UnknownHistoryError,
+        UnknownIdError,
+    ):
         assert issubclass(error, InputError)
         assert issubclass(error, ValueError)
 
 
 def test_an_unknown_id_says_what_and_which():
     users = IdMap(pl.Series(["anna", "bert"]), noun="user")
-    with pytest.raises(UnknownId) as caught:
+    with pytest.raises(UnknownIdError) as caught:
         users.require(["bert", "ann"])
     error = caught.value
     assert (error.noun, error.value, error.near) == ("user", "ann", ("anna",))
@@ -31,8 +38,8 @@ def test_an_unknown_id_says_what_and_which():
 def test_near_ids_are_looked_for_once_and_only_when_asked_for():
     asked = []
     for error in (
-        UnknownId("user", "ann", lambda: asked.append(1) or ["anna"]),
-        UnknownHistory(["ann"], lambda: asked.append(1) or ["anna"]),
+        UnknownIdError("user", "ann", lambda: asked.append(1) or ["anna"]),
+        UnknownHistoryError(["ann"], lambda: asked.append(1) or ["anna"]),
     ):
         asked.clear()
         repr(error)
@@ -43,9 +50,11 @@ def test_near_ids_are_looked_for_once_and_only_when_asked_for():
 
 
 def test_an_unknown_history_names_its_first_items():
-    error = UnknownHistory(range(7), lambda: [70])
+    error = UnknownHistoryError(range(7), lambda: [70])
     assert error.items == tuple(range(7))
     assert str(error) == (
         "Nobody in the data took any item of the history (0, 1, 2, 3, 4); near the first are 70."
     )
-    assert str(UnknownHistory(["a"])) == "Nobody in the data took any item of the history ('a')."
+    assert (
+        str(UnknownHistoryError(["a"])) == "Nobody in the data took any item of the history ('a')."
+    )

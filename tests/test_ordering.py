@@ -11,8 +11,8 @@ numbers = st.floats(allow_nan=False) | st.sampled_from([0.0, -0.0, 1.0, np.inf, 
 
 
 @given(arrays(np.float64, st.integers(0, 60), elements=numbers), st.integers(0, 2**32))
-def test_the_order_is_that_of_comparing(scores, seed):
-    popularity = np.random.default_rng(seed).permutation(len(scores))
+def test_the_order_is_that_of_comparing(scores, random_state):
+    popularity = np.random.default_rng(random_state).permutation(len(scores))
     np.testing.assert_array_equal(best_first(scores), np.lexsort((np.arange(len(scores)), -scores)))
     np.testing.assert_array_equal(best_first(scores, popularity), np.lexsort((popularity, -scores)))
 

@@ -15,7 +15,7 @@ from surerec._progress import COMPILING, progress, stage, time_stages
 
 @pytest.fixture(scope="module")
 def films():
-    return sr.datasets.synthetic(n_users=200, n_items=40, n_rows=3000, seed=1)
+    return sr.datasets.synthetic(n_users=200, n_items=40, n_rows=3000, random_state=1)
 
 
 @pytest.fixture

@@ -66,9 +66,9 @@ def many_users(folder: str, name: str, n_users: int, repeats: int, k: int = 10) 
 
 def p_values(n_calibration: int, n_candidates: int, repeats: int) -> Figures:
     """Give p-values per second, plain and smoothed."""
-    scores, new, chances = calibration_and_candidates(n_calibration, n_candidates)
+    scores, new, probabilities = calibration_and_candidates(n_calibration, n_candidates)
     plain, counts = best(lambda: p_value_counts(scores, new) / (n_calibration + 1), repeats)
-    smoothed, values = best(lambda: smoothed_p_values(scores, new, chances), repeats)
+    smoothed, values = best(lambda: smoothed_p_values(scores, new, probabilities), repeats)
     return {
         "plain_per_second": n_candidates / plain,
         "smoothed_per_second": n_candidates / smoothed,

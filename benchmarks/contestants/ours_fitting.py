@@ -115,7 +115,7 @@ def share_of_ceiling(folder: str, repeats: int) -> Figures:
     rate = int(index.work.sum()) / seconds
     ceilings = {
         "over_spans": _ceiling(_ids_of_spans(index, data.n_rows), matrix[0], repeats),
-        "over_profiles": _ceiling(data.items_taken, matrix[0], repeats),
+        "over_profiles": _ceiling(data.item_codes, matrix[0], repeats),
     }
     ceiling = max(ceilings.values())
     return {"pairs_per_second": rate, "ceiling": ceiling, "share": rate / ceiling, **ceilings}
@@ -136,7 +136,7 @@ def whole_fit(folder: str, repeats: int) -> Figures:
 
     Peak memory is what the fit takes beyond the process with its input, which it begins with.
     """
-    sr.count_precedence(sr.datasets.synthetic(seed=1))  # compiled, and imported
+    sr.count_precedence(sr.datasets.synthetic(random_state=1))  # compiled, and imported
     data = profiles(folder)
     before = resident_memory()
     forget_peak()
@@ -154,7 +154,7 @@ def whole_fit(folder: str, repeats: int) -> Figures:
     ids = _ids_of_spans(spans(data, "followers", "order"), min(data.n_rows, _MOST_IDS // 5))
     ceilings = {
         "over_spans": _two_cores(ids, counters, repeats),
-        "over_profiles": _two_cores(data.items_taken, counters, repeats),
+        "over_profiles": _two_cores(data.item_codes, counters, repeats),
     }
     return {
         "seconds": seconds,

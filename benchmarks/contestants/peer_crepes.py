@@ -21,7 +21,7 @@ def p_values(n_calibration: int, n_candidates: int, n_asked: int, repeats: int) 
     def run(*, smoothing: bool) -> Any:
         model = ConformalClassifier()
         model.fit(-scores)
-        return model.predict_p(asked, smoothing=smoothing, seed=0)
+        return model.predict_p(asked, smoothing=smoothing, random_state=0)
 
     plain, values = best(lambda: run(smoothing=False), repeats)
     smoothed, _ = best(lambda: run(smoothing=True), repeats)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def p_values(n_calibration: int, n_candidates: int, repeats: int) -> Figures:
     """Give p-values per second, plain and smoothed."""
-    scores, new, chances = calibration_and_candidates(n_calibration, n_candidates)
+    scores, new, probabilities = calibration_and_candidates(n_calibration, n_candidates)
 
     def plain() -> NDArray[np.float64]:
         return (np.searchsorted(np.sort(scores), new, side="right") + 1) / (n_calibration + 1)
@@ -26,7 +26,7 @@ def p_values(n_calibration: int, n_candidates: int, repeats: int) -> Figures:
         ordered = np.sort(scores)
         below = np.searchsorted(ordered, new, side="left")
         equal = np.searchsorted(ordered, new, side="right") - below
-        values: NDArray[np.float64] = (below + chances * (equal + 1)) / (n_calibration + 1)
+        values: NDArray[np.float64] = (below + probabilities * (equal + 1)) / (n_calibration + 1)
         return values
 
     plain_seconds, plain_values = best(plain, repeats)

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 def count_pairs(folder: str, repeats: int) -> Figures:
     """Count ordered pairs, lazily, on the streaming engine."""
-    taken = rows(folder).lazy()
+    consumed = rows(folder).lazy()
     query = (
-        taken.join(taken, on="user", suffix="_later")
+        consumed.join(consumed, on="user", suffix="_later")
         .filter(pl.col("place") < pl.col("place_later"))
         .group_by("item", "item_later")
         .agg(pl.len().alias("n"))

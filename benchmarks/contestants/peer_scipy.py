@@ -26,8 +26,8 @@ def _triples(counts: sp.csr_matrix) -> Iterator[Triples]:
 
 def count_pairs(folder: str, repeats: int) -> Figures:
     """Count who took what beside what: symmetric, both directions added up."""
-    taken = users_by_items(folder, np.int32)
-    seconds, counts = best(lambda: taken.T @ taken, repeats)
+    consumed = users_by_items(folder, np.int32)
+    seconds, counts = best(lambda: consumed.T @ consumed, repeats)
     peak = peak_memory()
     sums = checksums(_triples(counts.tocsr()))
     # Its own counts are both directions already: to be compared with the other's "both_ways".

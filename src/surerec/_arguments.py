@@ -68,7 +68,7 @@ def check_whole(name: str, value: object, lowest: int = 1, highest: int = MOST) 
     raise InputError(f"{name} is {shown(value)}; it must be a whole number of {bound}.")
 
 
-MOST_SEED: Final = 2**64 - 1
+MOST_RANDOM_STATE: Final = 2**64 - 1
 _Kind = TypeVar("_Kind")
 _LONGEST_NAME: Final = 255  # bytes of a file's name
 # What NumPy says of what it cannot turn into numbers.
@@ -111,15 +111,15 @@ def check_number(
     raise InputError(f"{name} is {shown(value)}; it must be {must}.")
 
 
-def check_seed(seed: object, name: str = "seed") -> int:
+def check_random_state(random_state: object, name: str = "random_state") -> int:
     """Return a seed: a whole number of 64 bits.
 
     Examples
     --------
-    >>> check_seed(7)
+    >>> check_random_state(7)
     7
     """
-    return check_whole(name, seed, lowest=0, highest=MOST_SEED)
+    return check_whole(name, random_state, lowest=0, highest=MOST_RANDOM_STATE)
 
 
 def check_flag(name: str, value: object) -> bool:
@@ -138,7 +138,7 @@ def check_choice(name: str, value: object, allowed: Collection[str]) -> str:
 
     Examples
     --------
-    >>> check_choice("cut", "rank", ("rank", "score"))
+    >>> check_choice("threshold", "rank", ("rank", "score"))
     'rank'
     """
     if isinstance(value, str) and value in allowed:

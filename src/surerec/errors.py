@@ -73,9 +73,6 @@ class AssumedIdsWarning(UserWarning):
     """Ids were taken for a model's column numbers, and its scores speak against it."""
 
 
-# The errors below name what is the matter, not that something is: `except UnknownId` reads well.
-
-
 class _Near:
     """Near ids, looked for when the first asks: that takes a while, and they are other people's."""
 
@@ -91,7 +88,7 @@ class _Near:
         return f"; {words} {near}" if near else ""
 
 
-class UnknownId(_Near, InputError):  # noqa: N818
+class UnknownIdError(_Near, InputError):
     """An id that is not in the data; the sentence names near ones.
 
     Parameters
@@ -105,7 +102,7 @@ class UnknownId(_Near, InputError):  # noqa: N818
 
     Examples
     --------
-    >>> error = UnknownId("user", "ann", lambda: ["anna", "hanna"])
+    >>> error = UnknownIdError("user", "ann", lambda: ["anna", "hanna"])
     >>> str(error)
     "There is no user 'ann'; near ones are 'anna', 'hanna'."
     >>> error.noun, error.value, error.near
@@ -122,7 +119,7 @@ class UnknownId(_Near, InputError):  # noqa: N818
         return f"There is no {self.noun} {shown(self.value)}{self._hint('near ones are')}."
 
 
-class UnknownHistory(_Near, InputError):  # noqa: N818
+class UnknownHistoryError(_Near, InputError):
     """A history none of whose items is in the data; the sentence names ids near the first.
 
     Parameters
@@ -134,7 +131,7 @@ class UnknownHistory(_Near, InputError):  # noqa: N818
 
     Examples
     --------
-    >>> str(UnknownHistory(["jaws"], lambda: ["Jaws"]))
+    >>> str(UnknownHistoryError(["jaws"], lambda: ["Jaws"]))
     "Nobody in the data took any item of the history ('jaws'); near the first are 'Jaws'."
     """
 
@@ -149,7 +146,7 @@ class UnknownHistory(_Near, InputError):  # noqa: N818
         return f"Nobody in the data took any item of the history ({named}){hint}."
 
 
-class InProfile(InputError):  # noqa: N818
+class AlreadyConsumedError(InputError):
     """An item that the person has taken already: it is no candidate.
 
     Parameters
@@ -161,7 +158,7 @@ class InProfile(InputError):  # noqa: N818
 
     Examples
     --------
-    >>> str(InProfile(302, "it has no p-value"))
+    >>> str(AlreadyConsumedError(302, "it has no p-value"))
     'Item 302 is in the known profile: it has no p-value.'
     """
 
@@ -170,29 +167,29 @@ class InProfile(InputError):  # noqa: N818
         self.item = item
 
 
-class UnknownMembers(InputError):  # noqa: N818
+class UnknownMembersError(InputError):
     """Members of a group who are not in the data, or of whom nothing is known."""
 
 
-class RepeatedMember(InputError):  # noqa: N818
+class RepeatedMemberError(InputError):
     """A user who is in a group more than once."""
 
 
-class TooFewUsers(InputError):  # noqa: N818
+class TooFewUsersError(InputError):
     """There are fewer people than learning, or calibrating, needs."""
 
 
-class NoUsers(InputError):  # noqa: N818
+class NoUsersError(InputError):
     """A user was asked for, and the statistics are given counts, without users."""
 
 
-class NoConfidence(InputError):  # noqa: N818
+class NoConfidenceError(InputError):
     """A confidence was asked of a recommender that only ranks."""
 
 
-class NotOffered(InputError):  # noqa: N818
+class NotSupportedError(InputError):
     """Something was asked of a recommender that does not offer it; it names nobody."""
 
 
-class UnknownRecommender(InputError):  # noqa: N818
+class UnknownRecommenderError(InputError):
     """A recommender by a name that a model folder, or surerec, does not know."""

@@ -40,7 +40,7 @@ def check_covered(model, many, covers):
     loss, promised = missed(sure, films, tested, by_history=new)
     held = past.users.ids.gather(sure.calibration_.users)
     calibrates = np.isin(films.users.ids.gather(tested.users), held)
-    enough = np.diff(past.offsets)[tested.users] >= sure.min_known
+    enough = np.diff(past.offsets)[tested.users] >= sure.min_history
     assert promised == (tested.users >= 0 if new else ~calibrates & enough).tolist()
     assert abs(loss - EPSILON) < 0.04
 
@@ -72,7 +72,7 @@ def check_copy(new, fitted, films, scores):
 @cache
 def subject_around(make, name, covers=None):
     """Return a subject of the contract, with the model that serves if a folder cannot hold it."""
-    data = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6_000, seed=1)
+    data = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6_000, random_state=1)
     wrap = partial(sr.wrap, make(name), covers=covers)
     found = ModelUnderTest(wrap, data)
     if found.fitted.scorer_.adapter.stored is None:

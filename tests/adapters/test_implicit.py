@@ -66,13 +66,13 @@ def learned(model):
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_scores_are_those_of_implicit(name, fitted, matrix):
-    model, taken = fitted[name], matrix[0]
+    model, consumed = fitted[name], matrix[0]
     rows = np.arange(20)
-    ids, scores = model.recommend(rows, taken[rows], N=taken.shape[1])
+    ids, scores = model.recommend(rows, consumed[rows], N=consumed.shape[1])
     adapter = adapt(model)
-    histories = [taken[row].indices.astype(np.int64) for row in rows]
+    histories = [consumed[row].indices.astype(np.int64) for row in rows]
     ours = adapter.score_users(rows) if name in FACTORS else adapter.score_histories(histories)
-    assert ours.shape == (20, taken.shape[1])
+    assert ours.shape == (20, consumed.shape[1])
     real = scores > -1e38  # implicit marks what it filtered, and pads short lists, by −FLT_MAX
     assert not real.all()
     for row in rows:
@@ -80,7 +80,7 @@ def test_scores_are_those_of_implicit(name, fitted, matrix):
         assert (listed >= 0).all()
         new = ~np.isin(listed, histories[row])  # item-item models list what was taken, at 0
         assert ours[row][listed[new]] == pytest.approx(given[new], rel=1e-4, abs=1e-5)
-        others = np.setdiff1d(np.arange(taken.shape[1]), [*listed, *histories[row]])
+        others = np.setdiff1d(np.arange(consumed.shape[1]), [*listed, *histories[row]])
         if name not in FACTORS:  # what is like nothing of a history is not listed at all
             assert (ours[row][others] == 0).all()
 
@@ -100,7 +100,7 @@ def test_futures_of_calibration_users_are_not_in_the_fit(name, films):
     assert len(chosen) == len(held) == len(cases) // 2
     in_fit = films.keeping(~chosen.future_rows())
     counted = dict(zip(sure.items_.ids, sure.statistics_.support, strict=True))
-    expected = np.bincount(in_fit.items_taken, minlength=films.n_items)
+    expected = np.bincount(in_fit.item_codes, minlength=films.n_items)
     assert counted == {films.items[c]: n for c, n in enumerate(expected) if n}
     if name == "als":
         assert sure.wrapped_.user_factors.shape[0] == films.n_users
@@ -177,12 +177,12 @@ def test_als_solves_for_new_users_as_implicit_does(alpha, dtype, matrix):
         )
         model.fit(matrix[0], show_progress=False)
     rows = np.arange(30)
-    taken = matrix[0][rows]
-    theirs = model.recalculate_user(rows, taken) @ model.item_factors.T
-    ours = adapt(model).score_histories([taken[row].indices.astype(np.int64) for row in rows])
+    consumed = matrix[0][rows]
+    theirs = model.recalculate_user(rows, consumed) @ model.item_factors.T
+    ours = adapt(model).score_histories([consumed[row].indices.astype(np.int64) for row in rows])
     assert ours == pytest.approx(theirs, rel=1e-3, abs=1e-4 * float(np.abs(theirs).max()))
-    history = taken[3].indices.astype(np.int64)
-    explained = dict(model.explain(3, taken, 7, N=100)[1])
+    history = consumed[3].indices.astype(np.int64)
+    explained = dict(model.explain(3, consumed, 7, N=100)[1])
     shares = adapt(model).form.shares(history, 7)
     assert shares == pytest.approx([explained[each] for each in history], rel=1e-3, abs=1e-5)
 
@@ -208,10 +208,12 @@ def test_parts_of_a_score_add_up_to_it(name, fitted, halves, matrix):
     if name == "bpr":
         assert why.contributions == ()
         return
-    taken = matrix[0][user].indices.astype(np.int64)
-    score = adapt(fitted[name]).score_histories([taken])[0][matrix[1].index(item)]
+    consumed = matrix[0][user].indices.astype(np.int64)
+    score = adapt(fitted[name]).score_histories([consumed])[0][matrix[1].index(item)]
     assert sum(each.by for each in why.contributions) == pytest.approx(score, rel=1e-3)
-    assert {each.feature for each in why.contributions} <= {f"took {matrix[1][i]}" for i in taken}
+    assert {each.feature for each in why.contributions} <= {
+        f"took {matrix[1][i]}" for i in consumed
+    }
     assert "What moved its score most: took" in str(why)
 
 
@@ -288,7 +290,7 @@ def test_whoever_calibrates_with_what_was_fitted_promises_too_much(many):
     known = films.keeping(~tested.future_rows())
     later = profile_cases(known, 0.4)
     cheating = adapt(by_heart()).fitted_on(known).model
-    sure = sr.wrap(cheating, items=known.items.ids, users=known.users.ids, min_known=3)
+    sure = sr.wrap(cheating, items=known.items.ids, users=known.users.ids, min_history=3)
     sure.calibrate(known.keeping(~later.future_rows()), known.keeping(later.future_rows()))
     loss, _ = missed(sure, films, tested, by_history=False)
     assert loss > EPSILON + 0.1

@@ -69,7 +69,7 @@ def trained(data):
 
 def some_histories(adapter, past, n):
     columns = adapter.catalogue.codes(past.items.ids)
-    return [columns[past.taken(user)] for user in range(n)]
+    return [columns[past.consumed(user)] for user in range(n)]
 
 
 def asked(pipeline, query, adapter):

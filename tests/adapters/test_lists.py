@@ -14,12 +14,12 @@ from surerec.calibration import following_cases
 def scores(halves):
     """Everybody's scores of all items, by what those with a similar past took."""
     past = halves[0]
-    taken = np.zeros((past.n_users, past.n_items))
+    consumed = np.zeros((past.n_users, past.n_items))
     owners = np.repeat(np.arange(past.n_users), np.diff(past.offsets))
-    taken[owners, past.items_taken] = 1
-    likeness = taken.T @ taken
-    found = taken @ (likeness / np.sqrt(np.outer(likeness.diagonal(), likeness.diagonal())))
-    found[taken > 0] = -np.inf
+    consumed[owners, past.item_codes] = 1
+    likeness = consumed.T @ consumed
+    found = consumed @ (likeness / np.sqrt(np.outer(likeness.diagonal(), likeness.diagonal())))
+    found[consumed > 0] = -np.inf
     return found
 
 
@@ -104,8 +104,8 @@ def test_a_fallback_reaches_every_level_that_the_past_allows(halves, scores, fal
     best = past.items.ids.gather(np.argsort(-scores[5], kind="stable")[:10]).to_list()
     assert sorted(picks.items[:10]) == sorted(best)  # the list comes first
     if fallback == "popularity":  # of the past, and of nobody's future
-        taken = np.bincount(past.items_taken, minlength=past.n_items)
-        counts = taken[past.items.codes(pl.Series(picks.items[10:]))]
+        consumed = np.bincount(past.item_codes, minlength=past.n_items)
+        counts = consumed[past.items.codes(pl.Series(picks.items[10:]))]
         assert (np.diff(counts) <= 0).all()
 
 
@@ -130,7 +130,7 @@ def test_what_is_in_no_list_has_no_probability(halves, scores):
     listed = set(frame.filter(user_id=1)["item_id"])
     inside = np.array([sure.items_[int(code)] in listed for code in assessment.candidates])
     assert 0 < inside.sum() <= 20
-    found = assessment.chances(np.arange(len(inside))).probability
+    found = assessment.probabilities(np.arange(len(inside))).probability
     assert np.array_equal(np.isfinite(found), inside)
 
 
@@ -185,7 +185,7 @@ def test_the_command_line_writes_a_folder_that_everything_opens(
     given = ["--scores", tmp_path / "top.parquet", "--past", tmp_path / "before.csv"]
     given += ["--futures", tmp_path / "later.csv"]
     folder = tmp_path / "model"
-    done = cli("calibrate", folder, *given, "--fallback", "popularity")
+    done = cli("wrap", folder, *given, "--fallback", "popularity")
     assert done.code == 0, done.err
     assert "lists of 15 items of 400 users" in done.err
     assert "the smallest ε that can be guaranteed is" in done.err
@@ -204,12 +204,12 @@ def test_the_command_line_writes_a_folder_that_everything_opens(
         (["--horizon", 0.4], "'--horizon'"),
         (["--futures", tmp_path / "again.csv"], "--repeats drop"),
     ]:
-        refused = cli("calibrate", tmp_path / "other", *given, *changed)
+        refused = cli("wrap", tmp_path / "other", *given, *changed)
         assert refused.code == 2
         assert said in " ".join(refused.err.split())
         assert not (tmp_path / "other").exists()
     dropping = ("--futures", tmp_path / "again.csv", "--repeats", "drop")
-    dropped = cli("calibrate", tmp_path / "other", *given, *dropping)
+    dropped = cli("wrap", tmp_path / "other", *given, *dropping)
     assert "Dropped repeats: 37 of the" in " ".join(dropped.err.split())
     picks = cli("recommend", tmp_path / "other", "--user", past.users[3], "--format", "json")
     assert "from which 37 repeats were dropped" in picks.out

@@ -108,8 +108,8 @@ def fitted(dataset):
 
 
 def histories_of(dataset, rows):
-    taken = dataset.get_user_item_matrix()
-    return [taken[row].indices.astype(np.int64) for row in rows]
+    consumed = dataset.get_user_item_matrix()
+    return [consumed[row].indices.astype(np.int64) for row in rows]
 
 
 def scored(adapter, dataset, rows):

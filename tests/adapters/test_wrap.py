@@ -17,7 +17,7 @@ class Popular:
     """Fitted on interactions, scores by item ids."""
 
     def fit(self, interactions):
-        self.counts = np.bincount(interactions.items_taken, minlength=interactions.n_items)
+        self.counts = np.bincount(interactions.item_codes, minlength=interactions.n_items)
 
     def score(self, history):
         assert isinstance(history, list)
@@ -28,10 +28,10 @@ def neighbours(past):
     """Make a function from histories of ids to scores, in the order of the ids given with it."""
     ids = sorted(past.items.ids.to_list())
     place = {each: number for number, each in enumerate(ids)}
-    taken = np.zeros((past.n_users, len(ids)))
+    consumed = np.zeros((past.n_users, len(ids)))
     for user in range(past.n_users):
-        taken[user, [place[past.items[code]] for code in past.taken(user)]] = 1
-    likeness = taken.T @ taken / np.maximum(taken.sum(axis=0), 1)
+        consumed[user, [place[past.items[code]] for code in past.consumed(user)]] = 1
+    likeness = consumed.T @ consumed / np.maximum(consumed.sum(axis=0), 1)
 
     def near(histories):
         return np.stack([likeness[[place[each] for each in h]].sum(axis=0) for h in histories])
@@ -92,7 +92,7 @@ def test_what_can_be_fitted_is_fitted_without_those_who_calibrate(films):
     sure = sr.wrap(Popular()).fit(films)
     assert sure.covers_ == "newcomers"
     in_fit = np.bincount(
-        films.without_users(sure.calibration_.users).items_taken, minlength=films.n_items
+        films.without_users(sure.calibration_.users).item_codes, minlength=films.n_items
     )
     assert sorted(sure.wrapped_.counts) == sorted(in_fit[in_fit > 0])
     history = films.profile(1)["item_id"].to_list()
@@ -165,7 +165,7 @@ def test_a_name_takes_the_place_of_a_class_or_a_lambda(halves, by_likeness, tmp_
     named = sr.wrap(near, items=ids, name="Shop ranking").calibrate(past, future)
     picks = named.recommend(past.users[1], confidence=0.8)
     assert "Shop ranking learned nothing from their future" in str(picks.guarantee)
-    assert picks.recommender == "population-shop-ranking"
+    assert picks.recommender == "recall-shop-ranking"
     named.save(tmp_path / "shop")
     back = sr.load(tmp_path / "shop", scorer=near)
     assert back.recommend(past.users[1], confidence=0.8).guarantee == picks.guarantee
@@ -190,10 +190,10 @@ def test_a_fitted_one_can_be_copied(films):
 
 def test_a_refit_calibrates_item_lists_on_the_same_items():
     """A refit knows more items, so that codes are others; the list is of the same ids."""
-    films = sr.datasets.synthetic(n_users=600, n_items=80, n_rows=12_000, seed=4)
+    films = sr.datasets.synthetic(n_users=600, n_items=80, n_rows=12_000, random_state=4)
     lists = {"some": films.items.ids[:25].to_list()}
     once, again = (
-        sr.wrap(Popular(), window=60, covers="fit", refit=refit).fit(films, lists=lists)
+        sr.wrap(Popular(), window=60, covers="fit", refit=refit).fit(films, item_lists=lists)
         for refit in (False, True)
     )
     assert once.items_.ids.to_list() != again.items_.ids.to_list()
@@ -204,7 +204,7 @@ def test_a_refit_calibrates_item_lists_on_the_same_items():
 
 def test_precision_is_promised_saved_and_refused(halves, by_likeness, tmp_path):
     near, ids = by_likeness
-    sure = sr.wrap(near, items=ids, promise="precision").calibrate(*halves)
+    sure = sr.wrap(near, items=ids, guarantee="precision").calibrate(*halves)
     picks = sure.recommend(1, precision=0.15)
     said = "is among items new to the user that they consume next on average over users of the fit"
     assert said in str(picks.guarantee)
@@ -219,7 +219,7 @@ def test_precision_is_promised_saved_and_refused(halves, by_likeness, tmp_path):
 
 def test_item_lists_are_calibrated_before_saving(halves, by_likeness, tmp_path):
     near, ids = by_likeness
-    sure = sr.wrap(near, items=ids).calibrate(*halves).allow("even", ids[::2])
+    sure = sr.wrap(near, items=ids).calibrate(*halves).add_item_list("even", ids[::2])
     asked = {"user": 1, "confidence": 0.8, "item_list": "even"}
     picks = sure.recommend(**asked)
     assert set(picks.items) <= set(ids[::2])
@@ -229,14 +229,14 @@ def test_item_lists_are_calibrated_before_saving(halves, by_likeness, tmp_path):
     back = sr.load(tmp_path / "model", scorer=near)
     assert back.recommend(**asked).to_frame().equals(picks.to_frame())
     with pytest.raises(sr.InputError, match="before saving it"):
-        back.allow("odd", ids[1::2])
+        back.add_item_list("odd", ids[1::2])
 
 
 @pytest.mark.filterwarnings("ignore::surerec.errors.StaleModelWarning")
 @pytest.mark.parametrize("settings", [{}, {"covers": "fit"}, {"window": 60.0, "refit": True}])
 def test_a_copy_has_probabilities_and_item_lists_too(films, settings):
     some = films.items.ids[:40]
-    sure = sr.wrap(Popular(), **settings).fit(films, lists={"some": some})
+    sure = sr.wrap(Popular(), **settings).fit(films, item_lists={"some": some})
     asked = {"history": films.profile(1)["item_id"].to_list()}
     if sure.covers_ == "fit":
         held = set(sure.calibration_.users.tolist())

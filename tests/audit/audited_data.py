@@ -13,7 +13,13 @@ from surerec.audit import audit
 def exchangeable():
     """Profiles of 64 items in random order: 19 calibrate, so that every ε is attained exactly."""
     return sr.datasets.synthetic(
-        n_users=400, n_items=200, n_rows=400 * 64, length_spread=0, sequels=0, drift=0, seed=2
+        n_users=400,
+        n_items=200,
+        n_rows=400 * 64,
+        length_spread=0,
+        sequels=0,
+        drift=0,
+        random_state=2,
     )
 
 
@@ -21,10 +27,10 @@ def exchangeable():
 def drifting():
     """People who take what is popular first, and what is rare later, as on MovieLens."""
     made = sr.datasets.synthetic(
-        n_users=400, n_items=200, n_rows=400 * 64, length_spread=0.5, drift=0.5, seed=2
+        n_users=400, n_items=200, n_rows=400 * 64, length_spread=0.5, drift=0.5, random_state=2
     )
     rng = np.random.default_rng(2)
-    items = made.items_taken.astype(np.int64)  # the most popular item is 0
+    items = made.item_codes.astype(np.int64)  # the most popular item is 0
     owners = np.repeat(np.arange(made.n_users), np.diff(made.offsets))
     order = np.lexsort((items + rng.normal(0, 60, len(items)), owners))
     return sr.Interactions.from_profiles(made.offsets, items[order], made.times, name="drifting")

@@ -49,18 +49,18 @@ def test_item_level_numbers_are_those_of_the_evaluation(drifting, moved, order):
     mine = moved.coverage.filter(kind=f"item-{order}")
     both = mine.join(theirs.with_columns(pl.col("epsilon").round(2)), on="epsilon")
     assert len(both) == 5
-    np.testing.assert_allclose(1 - both["delivered"], both["validity_error"])
+    np.testing.assert_allclose(1 - both["observed"], both["validity_error"])
     np.testing.assert_allclose(both["size"], both["set_size"])
 
 
 def test_groups_of_users_sum_up_to_everyone(moved):
-    weighted = pl.col("delivered", "size") * pl.col("n_users") / pl.col("n_users").sum()
+    weighted = pl.col("observed", "size") * pl.col("n_users") / pl.col("n_users").sum()
     parts = moved.groups.filter(by="known items").group_by("kind", "epsilon")
     sums = parts.agg(pl.col("n_users").sum(), weighted.sum().name.suffix("_mean"))
     both = sums.join(moved.coverage, on=["kind", "epsilon"])
     assert set(both["kind"]) == {"item-time", "miss-rank", "miss-score"}
     assert both["n_users"].to_list() == both["n"].to_list()
-    np.testing.assert_allclose(both["delivered_mean"], both["delivered"])
+    np.testing.assert_allclose(both["delivered_mean"], both["observed"])
     np.testing.assert_allclose(both["size_mean"], both["size"])
 
 
@@ -101,7 +101,7 @@ def test_recommenders_are_audited_with_their_settings(drifting, model, kinds):
 def test_profiles_without_times_say_so_and_promise_nothing_about_time():
     exchangeable = audited_data.exchangeable()
     frozen = sr.Interactions.from_profiles(
-        exchangeable.offsets, exchangeable.items_taken, np.zeros(exchangeable.n_rows, dtype=int)
+        exchangeable.offsets, exchangeable.item_codes, np.zeros(exchangeable.n_rows, dtype=int)
     )
     found = audit(frozen, n_users=100)
     said = verdicts(found)
@@ -117,7 +117,7 @@ def test_profiles_without_times_say_so_and_promise_nothing_about_time():
         ({"n_users": 5}, "n_users is 5"),
         ({"window": 0.1}, "window is 0.1"),
         ({"measure": "CM99"}, "CM99"),
-        ({"seed": -1}, "seed is -1"),
+        ({"random_state": -1}, "random_state is -1"),
     ],
 )
 def test_impossible_settings_are_refused(drifting, arguments, words):
@@ -126,7 +126,7 @@ def test_impossible_settings_are_refused(drifting, arguments, words):
 
 
 def test_a_small_shop_hears_how_many_users_are_lacking():
-    few = sr.datasets.synthetic(n_users=12, n_items=40, n_rows=300, length_spread=0, seed=1)
+    few = sr.datasets.synthetic(n_users=12, n_items=40, n_rows=300, length_spread=0, random_state=1)
     with pytest.raises(
         InputError, match="12 users took 10 items or more, an audit needs 20, and 8"
     ):

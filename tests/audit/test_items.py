@@ -21,8 +21,10 @@ def test_the_martingale_goes_on_where_numbers_end():
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=60), st.integers(0, 1000))
-def test_online_p_values_are_those_of_crepes(scores, seed):
+def test_online_p_values_are_those_of_crepes(scores, random_state):
     found = np.empty(len(scores))
-    uniforms = np.random.RandomState(seed).rand(len(scores))
+    uniforms = np.random.RandomState(random_state).rand(len(scores))
     online_p_values(np.array(scores, dtype=float), uniforms, found)
-    assert found == pytest.approx(semi_online_p_values(-np.array(scores), seed=seed))
+    assert found == pytest.approx(
+        semi_online_p_values(-np.array(scores), random_state=random_state)
+    )

@@ -11,11 +11,11 @@ from tests.audit.audited_data import with_bots, with_duplicates
 
 @pytest.fixture(scope="module")
 def films():
-    return sr.datasets.synthetic(n_users=600, n_items=2_000, n_rows=24_000, seed=3)
+    return sr.datasets.synthetic(n_users=600, n_items=2_000, n_rows=24_000, random_state=3)
 
 
 def jaccard(data, one, other):
-    first, second = set(data.taken(one).tolist()), set(data.taken(other).tolist())
+    first, second = set(data.consumed(one).tolist()), set(data.consumed(other).tolist())
     return len(first & second) / len(first | second)
 
 
@@ -42,13 +42,15 @@ def test_bots_are_found_and_nobody_else(films, n_bots, n_items):
     assert bot_like(data).tolist() == list(range(films.n_users, data.n_users))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("random_state", range(5))
 @pytest.mark.parametrize(
     ("n_users", "n_items", "n_rows"),
     [(800, 80, 16_000), (600, 60, 9_000), (1_000, 400, 30_000), (500, 1_500, 20_000)],
 )
-def test_clean_data_have_no_finding(n_users, n_items, n_rows, seed):
-    data = sr.datasets.synthetic(n_users=n_users, n_items=n_items, n_rows=n_rows, seed=seed)
+def test_clean_data_have_no_finding(n_users, n_items, n_rows, random_state):
+    data = sr.datasets.synthetic(
+        n_users=n_users, n_items=n_items, n_rows=n_rows, random_state=random_state
+    )
     assert profile_findings(data) == []
 
 

@@ -31,7 +31,7 @@ def test_the_folder_holds_report_figure_and_tables(moved, tmp_path):
     }  # fmt: skip
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["audit"]
     again = pl.read_csv(tmp_path / "deep" / "audit" / "coverage.csv")
-    assert again["delivered"].to_list() == pytest.approx(moved.coverage["delivered"].to_list())
+    assert again["observed"].to_list() == pytest.approx(moved.coverage["observed"].to_list())
 
 
 def test_what_is_there_is_not_written_over(moved, tmp_path):
@@ -50,8 +50,10 @@ def test_what_is_there_is_not_written_over(moved, tmp_path):
 def shop(tmp_path_factory):
     """Data with hostile names, ids and titles, and a model of them."""
     folder = tmp_path_factory.mktemp("shop")
-    taken = sr.datasets.synthetic(n_users=60, n_items=40, n_rows=60 * 24, length_spread=0, seed=3)
-    rows = taken.to_frame().with_columns(
+    consumed = sr.datasets.synthetic(
+        n_users=60, n_items=40, n_rows=60 * 24, length_spread=0, random_state=3
+    )
+    rows = consumed.to_frame().with_columns(
         pl.format("<script>{}</script>", "user_id").alias("user_id"),
         pl.format("=cmd|{}<b>", "item_id").alias("item_id"),
     )

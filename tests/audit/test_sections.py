@@ -13,7 +13,7 @@ from tests.evaluation.memoriser import Memoriser
 
 @pytest.fixture(scope="module")
 def films():
-    return sr.datasets.synthetic(n_users=400, n_items=150, n_rows=7_000, sequels=0, seed=4)
+    return sr.datasets.synthetic(n_users=400, n_items=150, n_rows=7_000, sequels=0, random_state=4)
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def test_new_users_come_first_and_decide(found):
     assert kinds[:2] == ["new-miss-score", "new-hit-rank"]
     assert {"miss-score", "miss-rank", "hit-rank"} < set(kinds)
     at = found.coverage.filter(kind="new-miss-score", epsilon=0.1).to_dicts()[0]
-    assert f"{100 * at['delivered']:.1f} %" in found.overall
+    assert f"{100 * at['observed']:.1f} %" in found.overall
     assert found.findings == []
     assert not found.support["leak"].any()
 
@@ -51,19 +51,19 @@ def test_probabilities_are_audited(found):
 
 def test_every_promise_is_tested_for_the_sizes_it_is_offered_for(found):
     sizes = {
-        promise: sorted(part["members"].unique())
-        for (promise,), part in found.together.group_by("promise")
+        guarantee: sorted(part["members"].unique())
+        for (guarantee,), part in found.group_guarantee.group_by("guarantee")
     }
     assert sizes["any"] == sizes["worst"] == [2, 4, 8]
     assert sizes["all"] == sizes["hit-all"] == [2]
     assert set(sizes["most"]) <= {2, 4}
-    kept = found.together.filter(pl.col("verdict") == "does not hold")
+    kept = found.group_guarantee.filter(pl.col("verdict") == "does not hold")
     assert not len(kept), kept
 
 
 def test_who_cannot_be_left_out_is_said(films):
     found = audit(films, popular, n_users=250)
-    assert found.together is None
+    assert found.group_guarantee is None
     assert any("Groups of users are left out" in said for said in found.skipped)
 
 

@@ -16,7 +16,7 @@ SHARES = {"AT": 0.25, "DE": 0.45, "FR": 0.25, "LU": 0.02, "MT": 0.03}
 @pytest.fixture(scope="module")
 def films():
     """Users of whom those of FR consume at random, so that one threshold serves them worse."""
-    made = sr.datasets.synthetic(n_users=500, n_items=120, n_rows=16_000, sequels=0, seed=1)
+    made = sr.datasets.synthetic(n_users=500, n_items=120, n_rows=16_000, sequels=0, random_state=1)
     rows, rng = made.to_frame(), np.random.default_rng(0)
     odd = pl.Series(made.items.ids.to_numpy()[rng.integers(0, 120, len(rows))])
     is_odd = rows["user_id"].replace_strict(countries(made)) == "FR"
@@ -37,8 +37,8 @@ def marginal(films):
 
 @pytest.fixture(scope="module")
 def fitted(films):
-    model = sr.PopulationConformal("CM12", groups="country").fit(
-        films, user_groups=countries(films)
+    model = sr.PopulationConformal("CM12", segments="country").fit(
+        films, user_segments=countries(films)
     )
     return audit(model, n_users=450)
 
@@ -54,14 +54,14 @@ def test_one_threshold_serves_segments_differently_and_a_finding_names_it(margin
     assert [name for name, row in rows.items() if row["high"] < 0.9] == ["FR"]
     (finding,) = (said for said in marginal.findings if "country 'FR'" in said)
     assert "The guarantee is over all users, not per country" in finding
-    assert "--groups country --groups-file users.csv --pool-below 20" in finding
+    assert "--segments country --segments-file users.csv --pool-below 20" in finding
     assert "country 'DE'" not in finding
 
 
 def test_each_segment_has_its_level_where_each_is_calibrated(fitted, marginal):
     rows, before = own(fitted), own(marginal)
     assert all(row["high"] >= 0.9 for row in rows.values())
-    assert rows["FR"]["delivered"] > before["FR"]["delivered"]
+    assert rows["FR"]["observed"] > before["FR"]["observed"]
     assert rows["FR"]["size"] > before["FR"]["size"]
     assert not any("country" in said for said in fitted.findings)
 
@@ -78,7 +78,7 @@ def test_small_segments_are_named_and_pooled(films, marginal, fitted):
 
 @pytest.fixture(scope="module")
 def few():
-    return sr.datasets.synthetic(n_users=60, n_items=30, n_rows=1200, sequels=0, seed=1)
+    return sr.datasets.synthetic(n_users=60, n_items=30, n_rows=1200, sequels=0, random_state=1)
 
 
 def test_segments_are_read_from_a_mapping_or_a_file(few, tmp_path):
@@ -126,9 +126,9 @@ def test_fit_pools_small_segments(few, cli, tmp_path, monkeypatch):
     ids = few.users.ids.to_list()
     plan = ["big"] * (len(ids) - 2) + ["one", "two"]
     pl.DataFrame({"user_id": ids, "plan": plan}).write_csv("users.csv")
-    groups = ("--recommender", "population-cm3", "--groups", "plan", "--groups-file", "users.csv")
+    groups = ("--recommender", "recall-cm3", "--segments", "plan", "--segments-file", "users.csv")
     assert cli("fit", "orders.csv", "model", *groups, "--pool-below", "2").code == 0
     assert sr.load(tmp_path / "model").model_.segments.names == ("big", "other")
     wrong = cli("fit", "orders.csv", "model", "--pool-below", "2")
     assert wrong.code == 2
-    assert "--pool-below pools segments of --groups-file" in wrong.err
+    assert "--pool-below pools segments of --segments-file" in wrong.err

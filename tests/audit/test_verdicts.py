@@ -15,10 +15,10 @@ def test_intervals_hold_the_truth_as_often_as_they_say(n, rate):
     assert held / 1000 > LEVEL - 0.015
 
 
-@pytest.mark.parametrize("seed", range(22))
-def test_an_interval_holds_its_mean(seed):
+@pytest.mark.parametrize("random_state", range(22))
+def test_an_interval_holds_its_mean(random_state):
     """Rounding must not move an end beyond the mean: figures refuse bars of negative length."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(random_state)
     for n in rng.integers(1, 400, size=50):
         for rate in (0, 0.02, 0.98, 1):
             for losses in (rng.random(n) < rate, rng.random(n) * rate):
@@ -28,8 +28,8 @@ def test_an_interval_holds_its_mean(seed):
 
 def row(epsilon, low, high, kind="item-time", **more):
     middle = (low + high) / 2
-    return {"kind": kind, "name": kind, "epsilon": epsilon, "promised": 1 - epsilon, "n": 9,
-            "delivered": middle, "low": low, "high": high, "unit": "users", **more}  # fmt: skip
+    return {"kind": kind, "name": kind, "epsilon": epsilon, "nominal": 1 - epsilon, "n": 9,
+            "observed": middle, "low": low, "high": high, "unit": "users", **more}  # fmt: skip
 
 
 def test_a_sentence_is_about_the_level_that_fails():

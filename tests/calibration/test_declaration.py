@@ -19,16 +19,16 @@ class Memory:
 
     def __init__(self, statistics):
         profiles = statistics.interactions
-        self.taken = np.zeros((profiles.n_users, profiles.n_items))
+        self.consumed = np.zeros((profiles.n_users, profiles.n_items))
         owners = np.repeat(np.arange(profiles.n_users), np.diff(profiles.offsets))
-        self.taken[owners, profiles.items_taken] = 1
+        self.consumed[owners, profiles.item_codes] = 1
 
     def score(self, history, *, without_user=None):
-        taken = self.taken
+        consumed = self.consumed
         if self.leaves_users_out and without_user is not None:
-            taken = np.delete(taken, without_user, axis=0)
-        shared = taken[:, history].sum(axis=1) / np.maximum(taken.sum(axis=1), 1) ** 0.5
-        return (shared / max(shared.max(), 1e-9)) ** 8 @ taken
+            consumed = np.delete(consumed, without_user, axis=0)
+        shared = consumed[:, history].sum(axis=1) / np.maximum(consumed.sum(axis=1), 1) ** 0.5
+        return (shared / max(shared.max(), 1e-9)) ** 8 @ consumed
 
 
 class Forgets(Memory):
@@ -63,7 +63,7 @@ class Popular:
 class Honest(Popular):
     def score(self, history, *, without_user=None):
         scores = super().score(history)
-        scores[self.statistics.taken_by(without_user)[0]] -= 1
+        scores[self.statistics.consumed_by(without_user)[0]] -= 1
         return scores
 
 
@@ -101,13 +101,13 @@ class Restless:
 @pytest.fixture(scope="module")
 def dense():
     """Few items, each of many users."""
-    return sr.datasets.synthetic(n_users=800, n_items=80, n_rows=16_000, seed=5)
+    return sr.datasets.synthetic(n_users=800, n_items=80, n_rows=16_000, random_state=5)
 
 
 @pytest.fixture(scope="module")
 def sparse():
     """Many items of few users."""
-    return sr.datasets.synthetic(n_users=500, n_items=1_500, n_rows=20_000, seed=5)
+    return sr.datasets.synthetic(n_users=500, n_items=1_500, n_rows=20_000, random_state=5)
 
 
 @pytest.fixture(params=["dense", "sparse"])
@@ -196,7 +196,7 @@ def test_calibration_users_are_held_out_of_what_cannot_leave_them_out(dense):
     model = sr.PopulationConformal(Memory).fit(dense)
     held_out = model.calibration_.users
     assert 0 < len(held_out) <= len(profile_cases(dense, 0.4)) // 2
-    assert not model.scorer_.own.taken[held_out].any()
+    assert not model.scorer_.own.consumed[held_out].any()
 
 
 NOTHING_SAID = "No guarantee: the scorer Silent does not say whether"
@@ -237,7 +237,7 @@ def test_loaded_again_it_is_fitted_without_whoever_calibrates(dense, tmp_path):
     model = sr.PopulationConformal(Memory).fit(dense)
     model.save(tmp_path / "model")
     back = sr.load(tmp_path / "model", scorer=Memory)
-    np.testing.assert_array_equal(back.scorer_.own.taken, model.scorer_.own.taken)
+    np.testing.assert_array_equal(back.scorer_.own.consumed, model.scorer_.own.consumed)
     fitted = sr.load(tmp_path / "model", scorer=Memory(sr.count_precedence(dense)))
     history = dense.items.ids[:8].to_list()
     assert "comes fitted" in str(fitted.recommend(history=history, confidence=0.8).guarantee)
@@ -246,12 +246,12 @@ def test_loaded_again_it_is_fitted_without_whoever_calibrates(dense, tmp_path):
 def test_recalibrating_holds_others_out(dense):
     middle = int(np.quantile(dense.times, 0.7))
     model = sr.PopulationConformal(Memory).fit(dense.until(middle)).recalibrate(dense)
-    assert model.scorer_.own.taken.sum() == dense.n_rows  # fitted on all, once calibrated
+    assert model.scorer_.own.consumed.sum() == dense.n_rows  # fitted on all, once calibrated
     calibrates = dense.users[int(model.calibration_.users[0])]
     assert "cannot be left out" in str(model.recommend(calibrates, confidence=0.8).guarantee)
     renewed = sr.PopulationConformal(Memory).fit(dense.until(middle))
     renewed.recalibrate(dense, refit=False)
-    assert not renewed.scorer_.own.taken[renewed.calibration_.users].any()
+    assert not renewed.scorer_.own.consumed[renewed.calibration_.users].any()
 
 
 def test_an_audit_measures_both_ways_of_calibrating(dense):
@@ -269,7 +269,7 @@ def test_an_audit_measures_both_ways_of_calibrating(dense):
     [("CM12", 20), ("CM3", 20), ("NCM16", 20), (Forgets, 20), ("learned", 3), ("als", 20)],
 )
 def test_what_leaves_users_out_is_found_to(recipe, n_users):
-    small = sr.datasets.synthetic(n_users=120, n_items=40, n_rows=2_400, seed=2)
+    small = sr.datasets.synthetic(n_users=120, n_items=40, n_rows=2_400, random_state=2)
     check_leaves_users_out(recipe, small, n_users=n_users)
 
 

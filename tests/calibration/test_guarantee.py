@@ -9,11 +9,11 @@ import pytest
 import surerec as sr
 from surerec.audit import audit
 from surerec.calibration import (
+    GUARANTEE_KINDS,
     NEW_ITEMS,
-    PROMISES,
     Guarantee,
-    Promise,
-    find_promise,
+    GuaranteeKind,
+    find_guarantee,
     observe,
     profile_cases,
 )
@@ -27,12 +27,12 @@ PERIOD = re.compile(r"\d{4}-\d\d-\d\d to \d{4}-\d\d-\d\d")
 
 @pytest.fixture(scope="module")
 def films():
-    return sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6_000, seed=1)
+    return sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6_000, random_state=1)
 
 
 @pytest.fixture(scope="module")
 def many():
-    return sr.datasets.synthetic(n_users=500, n_items=80, n_rows=11_000, seed=2)
+    return sr.datasets.synthetic(n_users=500, n_items=80, n_rows=11_000, random_state=2)
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +46,10 @@ def models(films, country):
         "item": sr.InductiveConformal().fit(films),
         "older": sr.TransductiveConformal("median").fit(films),
         "none": sr.PrecedenceMining().fit(films),
-        "recall": sr.PopulationConformal(cut="rank").fit(films),
-        "hit": sr.PopulationConformal(promise="hit", horizon=5).fit(films),
-        "precision": sr.PopulationConformal(promise="precision").fit(films),
-        "segments": sr.PopulationConformal(groups="country").fit(films, user_groups=country),
+        "recall": sr.PopulationConformal(threshold="rank").fit(films),
+        "hit": sr.PopulationConformal(guarantee="hit", horizon=5).fit(films),
+        "precision": sr.PopulationConformal(guarantee="precision").fit(films),
+        "segments": sr.PopulationConformal(segments="country").fit(films, user_segments=country),
     }
 
 
@@ -121,7 +121,7 @@ def test_segments(models):
 
 
 def test_live_and_groups(models, films, tmp_path):
-    with sr.Live.create(tmp_path / "live", models["recall"], recount=False) as live:
+    with sr.Live.create(tmp_path / "live", models["recall"], refit=False) as live:
         found = live.recommend(user=7, confidence=0.9).guarantee
     assert (found.kind, found.level, found.horizon) == ("live", 0.9, "the long run")
     assert (found.holds, found.covers) == (True, "users whose events are judged")
@@ -132,7 +132,7 @@ def test_live_and_groups(models, films, tmp_path):
     found = models["recall"].recommend(**group, confidence=0.8).guarantee
     assert (found.kind, found.covers) == ("recall", "groups of 3 formed at random")
     assert found.assumptions[-1] == "It is kept over groups, not for each member."
-    hit = models["recall"].recommend(**group, confidence=0.8, together="hit-any").guarantee
+    hit = models["recall"].recommend(**group, confidence=0.8, group_guarantee="hit-any").guarantee
     assert hit.kind == "hit"
 
 
@@ -228,7 +228,7 @@ def test_it_is_ready_for_json_and_frozen():
     assert len({full, short}) == 2
 
 
-class AtLeastHalf(Promise):
+class AtLeastHalf(GuaranteeKind):
     """With probability at least 1 − ε, at least half of what a person takes next is in the set."""
 
     name = "half"
@@ -252,7 +252,7 @@ class AtLeastHalf(Promise):
 
 @pytest.fixture
 def toy(monkeypatch):
-    monkeypatch.setitem(PROMISES, "half", AtLeastHalf())
+    monkeypatch.setitem(GUARANTEE_KINDS, "half", AtLeastHalf())
 
 
 @pytest.mark.usefixtures("toy")
@@ -274,23 +274,27 @@ def test_a_row_in_the_table_makes_it_known_everywhere(many, tmp_path):
     assert names["half-rank"] == "User-level half of the next 4, cut by rank"
 
 
-@pytest.mark.parametrize("cut", ["rank", "score"])
-def test_it_is_kept_on_people_who_did_not_calibrate(many, cut):
+@pytest.mark.parametrize("threshold", ["rank", "score"])
+def test_it_is_kept_on_people_who_did_not_calibrate(many, threshold):
     counts = sr.count_precedence(many)
     scorer = MeasureScorer(counts, "CM12")
     outcomes = observe(scorer, counts, profile_cases(many, 4), keep_candidates=True)
-    found = coverage_over_splits(outcomes, cut, AtLeastHalf(), epsilons=(0.1, 0.3), n_splits=40)
+    found = coverage_over_splits(
+        outcomes, threshold, AtLeastHalf(), epsilons=(0.1, 0.3), n_splits=40
+    )
     assert (found["loss"] - found["epsilon"]).is_between(-0.035, 0.015).all()
 
 
 def test_the_object_itself_will_do_but_is_not_loaded(many, tmp_path):
-    model = sr.PopulationConformal("CM12", promise=AtLeastHalf(), horizon=4, cut="rank").fit(many)
-    easier = sr.PopulationConformal("CM12", promise="hit", horizon=4, cut="rank").fit(many)
+    model = sr.PopulationConformal(
+        "CM12", guarantee=AtLeastHalf(), horizon=4, threshold="rank"
+    ).fit(many)
+    easier = sr.PopulationConformal("CM12", guarantee="hit", horizon=4, threshold="rank").fit(many)
     history = many.items.ids[:8].to_list()
     half, one = (len(m.recommend(history=history, confidence=0.8)) for m in (model, easier))
     assert half > one > 0
     model.save(tmp_path / "films")
-    with pytest.raises(sr.InputError, match="promise is 'half'; choose one of miss-rate, hit"):
+    with pytest.raises(sr.InputError, match="promise is 'half'; choose one of recall, hit"):
         sr.load(tmp_path / "films")
 
 
@@ -299,22 +303,22 @@ def test_a_loss_that_may_grow_is_not_risk_controlled(many):
         monotone = False
 
     with pytest.raises(sr.InputError, match="a person's loss may grow with the set"):
-        sr.PopulationConformal("CM12", promise=Wavering()).fit(many)
+        sr.PopulationConformal("CM12", guarantee=Wavering()).fit(many)
 
 
-@pytest.mark.parametrize("name", [name for name in PROMISES if name != "precision"])
+@pytest.mark.parametrize("name", [name for name in GUARANTEE_KINDS if name != "precision"])
 def test_losses_never_grow_with_the_set(name):
     random = np.random.default_rng(3)
     owners = np.sort(np.concatenate((np.arange(30), random.integers(0, 30, 60))))
     entries = random.integers(1, 20, len(owners)).astype(float)
-    curve = find_promise(name).curve(entries, owners, 30)
+    curve = find_guarantee(name).curve(entries, owners, 30)
     levels = curve.levels(np.arange(21.0))
     assert (np.diff(levels) <= 0).all()
-    assert find_promise(name).monotone
+    assert find_guarantee(name).monotone
 
 
 def test_precision_is_tested_and_has_no_risk_curve():
-    precision = find_promise("precision")
+    precision = find_guarantee("precision")
     assert (precision.monotone, precision.tested) == (False, True)
     with pytest.raises(sr.InputError, match="has no risk curve"):
         precision.curve(np.ones(1), np.zeros(1, int), 1)

@@ -17,8 +17,8 @@ profiles = st.lists(
 
 def read(rows):
     frame = {"user": [], "item": [], "time": []}
-    for user, taken in enumerate(rows):
-        for item, time in taken:
+    for user, consumed in enumerate(rows):
+        for item, time in consumed:
             frame["user"].append(user)
             frame["item"].append(item)
             frame["time"].append(time)
@@ -26,34 +26,34 @@ def read(rows):
 
 
 @given(profiles, st.sampled_from([0.2, 0.4, 0.9, 1, 2, 5]), st.integers(1, 3))
-def test_the_past_and_the_future_make_up_the_profile(rows, horizon, min_known):
-    taken = read(rows)
-    lengths = np.diff(taken.offsets)
+def test_the_past_and_the_future_make_up_the_profile(rows, horizon, min_history):
+    consumed = read(rows)
+    lengths = np.diff(consumed.offsets)
     n_future = (
         np.maximum(1, np.floor(horizon * lengths + 0.5)).astype(int)
         if isinstance(horizon, float)
         else np.full(len(lengths), horizon)
     )
-    expected = [u for u in range(taken.n_users) if lengths[u] - n_future[u] >= min_known]
+    expected = [u for u in range(consumed.n_users) if lengths[u] - n_future[u] >= min_history]
     if not expected:
         with pytest.raises(InputError, match=f"horizon of {horizon}"):
-            profile_cases(taken, horizon, min_known=min_known)
+            profile_cases(consumed, horizon, min_history=min_history)
         return
-    cases = profile_cases(taken, horizon, min_known=min_known)
+    cases = profile_cases(consumed, horizon, min_history=min_history)
     assert cases.users.tolist() == expected
     for case, user in enumerate(expected):
-        whole = taken.items_taken[taken.offsets[user] : taken.offsets[user + 1]].tolist()
+        whole = consumed.item_codes[consumed.offsets[user] : consumed.offsets[user + 1]].tolist()
         assert [*cases.known(case), *cases.future(case)] == whole
         assert len(cases.future(case)) == n_future[user]
 
 
 @given(profiles, st.integers(0, 40), st.integers(1, 20), st.sampled_from([0.4, 1, 3]))
 def test_a_window_takes_what_happened_in_it(rows, begin, length, horizon):
-    taken = read(rows)
+    consumed = read(rows)
     expected = {}
-    for user in range(taken.n_users):
-        where = slice(taken.offsets[user], taken.offsets[user + 1])
-        items, times = taken.items_taken[where], taken.times[where]
+    for user in range(consumed.n_users):
+        where = slice(consumed.offsets[user], consumed.offsets[user + 1])
+        items, times = consumed.item_codes[where], consumed.times[where]
         future = items[(times >= begin) & (times < begin + length)].tolist()
         if not isinstance(horizon, float):
             future = future[:horizon]
@@ -62,9 +62,9 @@ def test_a_window_takes_what_happened_in_it(rows, begin, length, horizon):
             expected[user] = known, future
     if not expected:
         with pytest.raises(InputError, match="no future to look at"):
-            window_cases(taken, begin, begin + length, horizon, min_known=1)
+            window_cases(consumed, begin, begin + length, horizon, min_history=1)
         return
-    cases = window_cases(taken, begin, begin + length, horizon, min_known=1)
+    cases = window_cases(consumed, begin, begin + length, horizon, min_history=1)
     found = {
         int(user): (cases.known(case).tolist(), cases.future(case).tolist())
         for case, user in enumerate(cases.users)
@@ -81,7 +81,7 @@ def test_an_impossible_horizon_is_refused(wrong):
 
 
 def test_a_sample_is_the_same_for_the_same_seed():
-    films = sr.datasets.synthetic(n_users=80, n_items=40, n_rows=1200, seed=3)
+    films = sr.datasets.synthetic(n_users=80, n_items=40, n_rows=1200, random_state=3)
     cases = profile_cases(films, 0.4)
     assert cases.sample(10, 1).users.tolist() == cases.sample(10, 1).users.tolist()
     assert cases.sample(10, 1).users.tolist() != cases.sample(10, 2).users.tolist()
@@ -90,11 +90,11 @@ def test_a_sample_is_the_same_for_the_same_seed():
 
 @given(profiles, st.integers(0, 40))
 def test_until_leaves_out_what_came_later_and_keeps_all_codes(rows, time):
-    taken = read(rows)
-    past = taken.until(time)
-    assert past.users is taken.users
-    assert past.items is taken.items
-    for user in range(taken.n_users):
-        where = slice(taken.offsets[user], taken.offsets[user + 1])
-        kept = taken.items_taken[where][taken.times[where] < time].tolist()
-        assert past.items_taken[past.offsets[user] : past.offsets[user + 1]].tolist() == kept
+    consumed = read(rows)
+    past = consumed.until(time)
+    assert past.users is consumed.users
+    assert past.items is consumed.items
+    for user in range(consumed.n_users):
+        where = slice(consumed.offsets[user], consumed.offsets[user + 1])
+        kept = consumed.item_codes[where][consumed.times[where] < time].tolist()
+        assert past.item_codes[past.offsets[user] : past.offsets[user + 1]].tolist() == kept

@@ -13,14 +13,14 @@ from surerec.measures import MeasureScorer, Query
 def test_sets_and_p_values_are_those_of_all_scores(n_items, held):
     """Whether all rows of counts are held, or a share of them, or none."""
     n_rows = min(4_000, 75 * n_items)
-    data = sr.datasets.synthetic(n_users=150, n_items=n_items, n_rows=n_rows, seed=1)
+    data = sr.datasets.synthetic(n_users=150, n_items=n_items, n_rows=n_rows, random_state=1)
     counts = within = sr.count_precedence(data, strategy="dense")
     if held is not None:
         n_bytes = int(held * 4 * n_items**2)
         within = sr.count_precedence(data, strategy="bounded", memory=n_bytes)
     model = sr.InductiveConformal("CM12").fit(within)
     for user in range(0, data.n_users, 3):
-        profile = data.taken(user).astype(np.int64)
+        profile = data.consumed(user).astype(np.int64)
         asked = (Query.of_user(data, user), None), (Query(profile), None)
         # A user who consumed more than is known, some of it candidates.
         more_than_known = (
@@ -37,7 +37,7 @@ def test_sets_and_p_values_are_those_of_all_scores(n_items, held):
 
 
 def test_answers_that_are_kept_keep_no_rows_from_others():
-    data = sr.datasets.synthetic(n_users=150, n_items=60, n_rows=4_000, seed=2)
+    data = sr.datasets.synthetic(n_users=150, n_items=60, n_rows=4_000, random_state=2)
     within = sr.count_precedence(data, strategy="bounded", memory=4_000)
     model = sr.InductiveConformal("CM12").fit(within)
     ids = data.users.ids

@@ -33,7 +33,7 @@ def test_candidates_are_ranked_by_score_and_then_by_popularity(scores, data):
 @pytest.fixture(scope="module")
 def films():
     """Twenty users have an item of their own in their history, and one that they consume next."""
-    made = sr.datasets.synthetic(n_users=120, n_items=50, n_rows=2400, seed=5).to_frame()
+    made = sr.datasets.synthetic(n_users=120, n_items=50, n_rows=2400, random_state=5).to_frame()
     own = made.filter(pl.col("user_id").is_in(made["user_id"].unique().sort()[:20].implode()))
     first = own.group_by("user_id").agg(pl.col("datetime").min())
     last = own.group_by("user_id").agg(pl.col("datetime").max() + pl.duration(days=1))

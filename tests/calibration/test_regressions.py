@@ -25,8 +25,8 @@ def users(rng, n, spread=0.0):
     return n_known, bins, rates, counts, hits
 
 
-def curve_of(seed, n=150, spread=0.0):
-    n_known, _, _, counts, hits = users(np.random.default_rng(seed), n, spread)
+def curve_of(random_state, n=150, spread=0.0):
+    n_known, _, _, counts, hits = users(np.random.default_rng(random_state), n, spread)
     return ItemCurve(BINS, counts, hits, n_known)
 
 
@@ -57,8 +57,8 @@ def test_the_intervals_of_items_hold_though_the_items_of_a_user_are_alike():
     rng = np.random.default_rng(5)
     n_known, bins, rates, *_ = users(rng, 1000, spread=1.5)
     inside = []
-    for seed in range(60):
-        found = predict(curve_of(seed + 100, spread=1.5), n_known, bins)
+    for random_state in range(60):
+        found = predict(curve_of(random_state + 100, spread=1.5), n_known, bins)
         low, high = (part.reshape(rates.shape)[:, 2].mean() for part in found[1:])
         inside.append(low <= rates[:, 2].mean() <= high)
     assert np.mean(inside) >= 0.9

@@ -6,7 +6,7 @@ import pytest
 import surerec as sr
 from surerec._words import DAY
 from surerec.calibration import UserCalibration, profile_cases, window_cases
-from surerec.errors import NotOffered
+from surerec.errors import NotSupportedError
 from surerec.measures import Query
 from tests.calibration.test_declaration import Forgets, Memory, Silent
 
@@ -16,7 +16,7 @@ NOISE = 0.04  # some 200 people with six items each
 
 @pytest.fixture(scope="module")
 def films():
-    return sr.datasets.synthetic(n_users=900, n_items=80, n_rows=18_000, seed=6)
+    return sr.datasets.synthetic(n_users=900, n_items=80, n_rows=18_000, random_state=6)
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_fitted_again_after_a_window_it_keeps_it_to_newcomers_only(films):
     newcomers = np.arange(0, films.n_users, 2)  # half of all: not everybody is there in a window
     end = int(films.times.max()) + 1
     day = end - 200 * DAY
-    model = sr.PopulationConformal(Memory, window=200, cut="rank")
+    model = sr.PopulationConformal(Memory, window=200, threshold="rank")
     model.fit(films.without_users(newcomers).until(day))
     cases = window_cases(films, day, end, 0.4)
     lost, told = served(model, films, cases[np.isin(cases.users, newcomers)], known=False)
@@ -100,10 +100,10 @@ def test_what_comes_fitted_or_says_nothing_would_break_it(films, seen, newcomers
 
 
 @pytest.mark.parametrize(
-    "settings", [{"cut": "score"}, {"cut": "rank"}, {"groups": 2}, {"promise": "hit"}]
+    "settings", [{"threshold": "score"}, {"threshold": "rank"}, {"groups": 2}, {"guarantee": "hit"}]
 )
 def test_the_level_of_an_item_is_that_of_an_assessment(settings) -> None:
-    films = sr.datasets.synthetic(n_users=120, n_items=50, n_rows=2400, seed=3)
+    films = sr.datasets.synthetic(n_users=120, n_items=50, n_rows=2400, random_state=3)
     model = sr.PopulationConformal("CM12", **settings).fit(films).model_
     for user in range(0, 120, 7):
         query = Query.of_user(films, user)
@@ -113,24 +113,26 @@ def test_the_level_of_an_item_is_that_of_an_assessment(settings) -> None:
 
 
 def test_a_promise_of_precision_has_no_levels() -> None:
-    films = sr.datasets.synthetic(n_users=120, n_items=50, n_rows=2400, seed=3)
-    model = sr.PopulationConformal("CM12", promise="precision").fit(films)
-    with pytest.raises(NotOffered, match="no level"):
+    films = sr.datasets.synthetic(n_users=120, n_items=50, n_rows=2400, random_state=3)
+    model = sr.PopulationConformal("CM12", guarantee="precision").fit(films)
+    with pytest.raises(NotSupportedError, match="no level"):
         model.model_.level(Query.of_user(films, 1), 2)
 
 
 @pytest.fixture(scope="module")
 def statistics():
-    return sr.count_precedence(sr.datasets.synthetic(n_users=300, n_items=90, n_rows=6000, seed=3))
+    return sr.count_precedence(
+        sr.datasets.synthetic(n_users=300, n_items=90, n_rows=6000, random_state=3)
+    )
 
 
 SETTINGS = [
-    {"measure": "CM12", "cut": "score"},
-    {"measure": "CM12", "cut": "rank"},
-    {"measure": "CM12", "cut": "score", "groups": 3},
-    {"measure": "CM3", "cut": "score", "promise": "hit", "horizon": 5},
-    {"measure": "NCM14", "cut": "score"},  # values below 0 are shifted
-    {"measure": "CM4", "cut": "score", "n_calibration": 15},  # without probabilities
+    {"measure": "CM12", "threshold": "score"},
+    {"measure": "CM12", "threshold": "rank"},
+    {"measure": "CM12", "threshold": "score", "groups": 3},
+    {"measure": "CM3", "threshold": "score", "guarantee": "hit", "horizon": 5},
+    {"measure": "NCM14", "threshold": "score"},  # values below 0 are shifted
+    {"measure": "CM4", "threshold": "score", "n_calibration": 15},  # without probabilities
 ]
 
 

@@ -12,7 +12,7 @@ import surerec as sr
 def shop(tmp_path_factory):
     """A folder with orders with titles, earlier and later ones, groups, and models of them."""
     at = tmp_path_factory.mktemp("shop")
-    data = sr.datasets.synthetic(n_users=200, n_items=50, n_rows=4_000, days=400, seed=3)
+    data = sr.datasets.synthetic(n_users=200, n_items=50, n_rows=4_000, days=400, random_state=3)
     even = pl.when(pl.col("item_id") % 2 == 0).then(pl.format("Thing {}", pl.col("item_id")))
     now = data.to_frame().with_columns(product_name=even)
     now.write_csv(at / "now.csv")
@@ -22,8 +22,8 @@ def shop(tmp_path_factory):
     models = {
         "mining": sr.PrecedenceMining(),
         "icrs3": sr.InductiveConformal("CM3"),
-        "precise": sr.PopulationConformal("CM12", promise="precision"),
-        "hit": sr.PopulationConformal("CM8", promise="hit", horizon=5),
+        "precise": sr.PopulationConformal("CM12", guarantee="precision"),
+        "hit": sr.PopulationConformal("CM8", guarantee="hit", horizon=5),
         "model": sr.PopulationConformal("CM12"),
     }
     for name, each in models.items():

@@ -32,12 +32,12 @@ def test_fit_saves_what_holds_first_and_the_paper_beside_it(cli, log):
     at = log(40, 10)
     done = cli("fit", "shop.csv", "model")
     assert (done.code, done.out) == (0, "")
-    assert list(load_all(at / "model")) == ["population-cm12", "icrs12"]
-    promise = "keeps 90% of items new to the user that they will consume"
-    assert f"population-cm12  {promise}, and answers" in done.err
-    assert f"icrs12           {promise}, if their taste stands still" in done.err
+    assert list(load_all(at / "model")) == ["recall-cm12", "icrs12"]
+    guarantee = "keeps 90% of items new to the user that they will consume"
+    assert f"recall-cm12  {guarantee}, and answers" in done.err
+    assert f"icrs12           {guarantee}, if their taste stands still" in done.err
     assert re.search(r"^Fitted in [\d.]+ s(: [\w ,.]+)?\.$", done.err, re.MULTILINE)
-    assert "by population-cm12" in cli("recommend", "model", "--user", "c7").out
+    assert "by recall-cm12" in cli("recommend", "model", "--user", "c7").out
 
 
 def test_verbose_prints_each_stage(cli, log, monkeypatch):
@@ -51,7 +51,7 @@ def test_verbose_prints_each_stage(cli, log, monkeypatch):
 def test_the_learned_measure_is_suggested_with_its_extra(cli, log):
     log(500, 10)
     err = cli("fit", "shop.csv", "model").err
-    assert "--recommender population-learned" in err
+    assert "--recommender recall-learned" in err
     assert "needs the extra surerec[learn]" in " ".join(err.split())
 
 
@@ -92,9 +92,9 @@ def test_small_shops_get_the_paper_alone_and_the_reason(cli, log, n_users, n_ite
     done = cli("fit", "shop.csv", "model")
     assert done.code == 0
     assert list(load_all(at / "model")) == ["icrs12"]
-    assert "Without population-cm12:" in done.err
+    assert "Without recall-cm12:" in done.err
     assert says in " ".join(done.err.split())
-    asked = cli("fit", "shop.csv", "other", "--recommender", "population-cm12")
+    asked = cli("fit", "shop.csv", "other", "--recommender", "recall-cm12")
     assert asked.code == (2 if n_items < 5 else 0)  # refused rather than left out
 
 
@@ -104,7 +104,7 @@ KEEPS = "keeps 80% of items new to the user that they will consume"
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("population-cm3", KEEPS),
+        ("recall-cm3", KEEPS),
         ("hit-cm3", "has at least one hit among items new to the user, for 80% of users"),
         ("precision-cm3", "shows few items new to the user, of which a stated share is consumed"),
         ("icrs3", f"{KEEPS}, if their taste stands still"),
@@ -113,19 +113,19 @@ KEEPS = "keeps 80% of items new to the user that they will consume"
     ],
 )
 def test_recommenders_say_what_they_promise_in_a_few_words(name, words):
-    films = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=900, seed=1)
+    films = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=900, random_state=1)
     assert make_recommender(name).fit(films).headline(0.8) == words
 
 
 def test_fit_takes_the_settings_of_what_is_calibrated_over_users(run, shop):
     done = run(
-        "fit", "then.csv", "fresh", "--recommender", "population-cm4", "--recommender", "hit-cm4",
-        "--cut", "rank", "--horizon", "3", "--groups", "2", "--title", "product_name",
+        "fit", "then.csv", "fresh", "--recommender", "recall-cm4", "--recommender", "hit-cm4",
+        "--threshold", "rank", "--horizon", "3", "--segments", "2", "--title", "product_name",
     )  # fmt: skip
     assert (done.code, done.out) == (0, "")
     assert re.search(r"Titles +[0-9]+ of 50 items have one", done.err)
     model = sr.load(shop.at / "fresh", "hit-cm4")
-    assert (model.cut, model.horizon, model.groups, model.promise) == ("rank", 3, 2, "hit")
+    assert (model.threshold, model.horizon, model.groups, model.guarantee) == ("rank", 3, 2, "hit")
     assert model.model_.titles.equals(sr.load(shop.at / "model").model_.titles)
 
 
@@ -133,11 +133,11 @@ def test_segments_of_users(run, shop):
     ids = shop.then.users.ids
     rows = [f"{user},{'DE' if code % 2 else 'AT'}" for code, user in enumerate(ids)]
     (shop.at / "users.csv").write_text("\n".join(["user,country", *rows]))
-    fit = ("fit", "then.csv", "apart", "--recommender", "population-cm12")
-    assert run(*fit, "--groups", "country,2", "--groups-file", "users.csv").code == 0
+    fit = ("fit", "then.csv", "apart", "--recommender", "recall-cm12")
+    assert run(*fit, "--segments", "country,2", "--segments-file", "users.csv").code == 0
     assert list(sr.load(shop.at / "apart").groups) == ["country", 2]
-    taken = ",".join(str(item) for item in shop.then.items.ids[:6])
-    assert "country 'DE'" in run("recommend", "apart", "--history", taken, "--segment", "DE").out
+    consumed = ",".join(str(item) for item in shop.then.items.ids[:6])
+    assert "country 'DE'" in run("recommend", "apart", "--history", consumed, "--segment", "DE").out
 
 
 def test_recalibrating_writes_a_renewed_model(run, shop):
@@ -156,8 +156,8 @@ def test_recalibrating_writes_a_renewed_model(run, shop):
     ("words", "says"),
     [
         (("icrs12", "--horizon", "5"), "--horizon is for what is calibrated over users"),
-        (("hit-cm4", "--groups", "country"), "go together"),
-        (("hit-cm4", "--groups-file", "users.csv"), "go together"),
+        (("hit-cm4", "--segments", "country"), "go together"),
+        (("hit-cm4", "--segments-file", "users.csv"), "go together"),
         (("icrs18",), "no recommender 'icrs18'"),
         (("icrs12", "--engine", "spark", "--query", "SELECT 1"), "reads no database here"),
     ],
@@ -181,5 +181,5 @@ def test_help_begins_with_the_first_steps_and_lists_all_recommenders(cli):
     steps = re.findall(r"^\W+ (\S+)  ", said[: said.index(panels[1])], re.MULTILINE)
     assert steps[-7:] == ["demo", "describe", "fit", "recommend", "explain", "audit", "serve"]
     said = " ".join(cli("fit", "--help").out.split())
-    for name in ("population-cm12", "hit-cm12", "precision-cm12", "icrs1 …", "crs-med", "learned"):
+    for name in ("recall-cm12", "hit-cm12", "precision-cm12", "icrs1 …", "crs-med", "learned"):
         assert name in said

@@ -11,9 +11,11 @@ COLUMNS = ("--user", "wer", "--item", "was", "--time", "wann")
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory):
-    taken = sr.datasets.synthetic(n_users=120, n_items=30, n_rows=2_400, seed=3).to_frame()
+    consumed = sr.datasets.synthetic(
+        n_users=120, n_items=30, n_rows=2_400, random_state=3
+    ).to_frame()
     path = tmp_path_factory.mktemp("shop") / "log.csv"
-    taken.rename({"user_id": "wer", "item_id": "was", "datetime": "wann"}).write_csv(path)
+    consumed.rename({"user_id": "wer", "item_id": "was", "datetime": "wann"}).write_csv(path)
     return path
 
 

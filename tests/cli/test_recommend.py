@@ -159,7 +159,7 @@ def test_unknown_ids_of_a_file_are_skipped_and_named(run, shop, unknown):
     skip = [] if unknown < n else ["--unknown", "skip"]
     precise = ("recommend", "precise", "--precision", "0.1", "--items", "more.txt")
     for asked in (
-        ("allow", "precise", "more", "more.txt"),
+        ("item-list", "precise", "more", "more.txt"),
         (*precise, "--users", "users.txt", "--output", "picks.csv"),
     ):
         done = run(*asked, *skip)
@@ -171,7 +171,7 @@ def test_unknown_ids_of_a_file_are_skipped_and_named(run, shop, unknown):
 
 
 def test_a_list_is_allowed_and_chosen_from(run, answer, shop):
-    done = run("allow", "precise", "tonight", "ids.txt")
+    done = run("item-list", "precise", "tonight", "ids.txt")
     said = f"Calibrated the list tonight for precision-cm12 ({len(shop.items)} items)"
     assert said in done.err
     precise = ("recommend", "precise", "--precision", "0.1", "--item-list", "tonight")
@@ -181,7 +181,7 @@ def test_a_list_is_allowed_and_chosen_from(run, answer, shop):
     found = answer("recommend", "model", "--user", "9", "--items", "ids.txt")
     assert {row["item_id"] for row in found["items"]} <= set(shop.items)
     assert found["guarantee"]["reason"].startswith("only the given items")
-    assert "no such file" in run("allow", "precise", "tonight", "none.txt").err.lower()
+    assert "no such file" in run("item-list", "precise", "tonight", "none.txt").err.lower()
 
 
 # Groups.
@@ -194,9 +194,11 @@ def test_several_users_are_a_group(run, answer, shop):
     assert "Of items new to every member that any member takes next" in done.out
     picks = model.recommend(group=pair, confidence=0.8)
     assert f"least served is {picks.least_served}" in done.out
-    expected = model.recommend(group=pair, confidence=0.8, together="all")
-    assert answer(*TOGETHER, *words, "--together", "all") == expected.to_dict()
-    merged = run("recommend", "icrs3", *words, "--together", "bonferroni", "--confidence", "0.6")
+    expected = model.recommend(group=pair, confidence=0.8, group_guarantee="all")
+    assert answer(*TOGETHER, *words, "--group-guarantee", "all") == expected.to_dict()
+    merged = run(
+        "recommend", "icrs3", *words, "--group-guarantee", "bonferroni", "--confidence", "0.6"
+    )
     assert "p-value" in merged.out
     item = str(picks.items[0])
     why = ("explain", "model", *words, "--item", item)
@@ -207,12 +209,20 @@ def test_several_users_are_a_group(run, answer, shop):
 
 def test_histories_are_members_with_their_times(run, answer, shop):
     model, day = sr.load(shop.at / "model"), "2020-03-01"
-    asked = (*TOGETHER, "--history", "1,2,3,4,5", "--history", "6,7,8", "--together", "worst")
+    asked = (
+        *TOGETHER,
+        "--history",
+        "1,2,3,4,5",
+        "--history",
+        "6,7,8",
+        "--group-guarantee",
+        "worst",
+    )
     found = answer(*asked, "--user", shop.users[0])
     assert [each["member"] for each in found["members"]] == [shop.users[0], "member 2", "member 3"]
     times = ("--times", ",".join([day] * 5), "--times", ",".join([day] * 3))
     group = [[(item, day) for item in (1, 2, 3, 4, 5)], [(item, day) for item in (6, 7, 8)]]
-    expected = model.recommend(group=group, confidence=0.8, together="worst").items
+    expected = model.recommend(group=group, confidence=0.8, group_guarantee="worst").items
     assert [row["item_id"] for row in answer(*asked, *times)["items"]] == expected
     for wrong, says in (
         (times[:2], "--history have 5, 3 items, and --times 5 values"),
@@ -252,11 +262,11 @@ def test_sizes_of_groups_have_guarantees_of_their_own(shop):
 
 def test_calibrating_on_groups_is_saved(run, shop, tmp_path):
     sr.load(shop.at / "model").save(tmp_path / "other")
-    done = run("calibrate-groups", tmp_path / "other", "--size", "2", "--formed", "similar",
+    done = run("groups", tmp_path / "other", "--size", "2", "--formed", "similar",
                "--aggregation", "least-misery")  # fmt: skip
     assert "groups of 2 formed of similar users" in done.err
     assert sr.load(tmp_path / "other").model_.groups.sizes == (2,)
-    given = run("calibrate-groups", tmp_path / "other", "--group-file", "groups.csv")
+    given = run("groups", tmp_path / "other", "--group-file", "groups.csv")
     assert "2 groups such as those given, of up to 3" in given.err
 
 
@@ -271,7 +281,7 @@ ONE, TO_FILE = ("recommend", "model", "--user", "7"), ("recommend", "model", "--
         ((*ONE, "--confidence", "90"), "did you mean 0.9?"),
         (("recommend", "model"), "--user"),
         (("recommend", "model", "--user", "nobody"), "There is no user 'nobody'"),
-        ((*ONE, "--recommender", "icrs9"), "it has population-cm12"),
+        ((*ONE, "--recommender", "icrs9"), "it has recall-cm12"),
         (("recommend", ".", "--user", "7"), "holds no surerec model"),
         ((*MANY, "--output", "picks.txt"), "must end in .parquet or .csv"),
         ((*MANY, "--output", "no/such/folder.csv"), "cannot be written"),
@@ -287,8 +297,8 @@ ONE, TO_FILE = ("recommend", "model", "--user", "7"), ("recommend", "model", "--
         (("recommend", "model", "--group-file", "groups.csv", "--user", "1"), "has the users"),
         (("recommend", "model", "--history", "1,2", "--times", "5,soon"), "is 'soon'; it must be"),
         ((*ONE, "--at", "5"), "--at on the command line"),
-        ((*ONE, "--together", "any"), "A group of one is a person"),
-        (("calibrate-groups", "icrs3"), "not calibrated over users"),
+        ((*ONE, "--group-guarantee", "any"), "A group of one is a person"),
+        (("groups", "icrs3"), "not calibrated over users"),
     ],
 )
 def test_a_users_error_is_a_sentence_and_exit_code_2(run, words, says):

@@ -51,10 +51,10 @@ N_BINS = 30
 
 def draw_people(rng, n):
     """Let an item's chance grow with its bin, and people differ in how much they take."""
-    chances = np.linspace(0.02, 0.85, N_BINS)
+    probabilities = np.linspace(0.02, 0.85, N_BINS)
     counts = rng.poisson(np.geomspace(40, 0.05, N_BINS), (n, N_BINS))
     eager = rng.beta(4, 2, n)[:, None] * 1.2
-    return counts, rng.binomial(counts, np.clip(chances * eager, 0, 1))
+    return counts, rng.binomial(counts, np.clip(probabilities * eager, 0, 1))
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +69,8 @@ def truth():
 @pytest.mark.parametrize("precision", [0.2, 0.3, 0.45])
 def test_of_500_draws_at_least_87_percent_keep_what_they_promise(truth, precision):
     kept, passed = 0, 0
-    for seed in range(500):
-        rng = np.random.default_rng((seed, 1))
+    for random_state in range(500):
+        rng = np.random.default_rng((random_state, 1))
         found = ServedPrecision(*draw_people(rng, 400), np.arange(400) % 4 == 0)
         at = found.passed(precision)
         passed += at is not None
@@ -98,8 +98,8 @@ def slow_passed(counts, hits, chooses, precision):
 
 
 @given(st.integers(0, 2**32), st.sampled_from([0.2, 0.5]))
-def test_thresholds_are_tested_in_sequence_by_those_who_did_not_choose(seed, precision):
-    rng = np.random.default_rng(seed)
+def test_thresholds_are_tested_in_sequence_by_those_who_did_not_choose(random_state, precision):
+    rng = np.random.default_rng(random_state)
     counts = rng.integers(0, 3, (40, 5))
     hits = rng.binomial(counts, np.linspace(0.1, 0.9, 5))
     chooses = rng.random(40) < 0.3

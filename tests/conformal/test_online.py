@@ -4,11 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from benchmarks.alerts import measure_delays, measure_false
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.alarms import measure_delays, measure_false
-from surerec.conformal import Steering, UserDay, Watch
+from surerec.conformal import AdaptiveLevel, UserDay, Watch
 from surerec.errors import InputError
 
 _LEVELS = st.lists(st.floats(0, 1), min_size=1, max_size=400)
@@ -17,27 +17,29 @@ _EPSILONS = st.lists(
 )
 
 
-def run(steering, levels):
+def run(adaptive, levels):
     for level in levels:
-        steering = steering.after(level)
-    return steering
+        adaptive = adaptive.after(level)
+    return adaptive
 
 
 @settings(max_examples=100, deadline=None)
 @given(levels=_LEVELS, epsilons=_EPSILONS, asked=st.lists(st.floats(0.001, 1), min_size=1))
 def test_nominal_levels_give_the_same_sets(levels, epsilons, asked):
-    steering = run(Steering.start(epsilons, step=0.1), levels)
-    nominal = steering.nominal(asked)
+    adaptive = run(AdaptiveLevel.start(epsilons, step=0.1), levels)
+    nominal = adaptive.nominal(asked)
     assert ((nominal >= 0) & (nominal <= 1)).all()
-    cuts = steering.cuts_nested
+    cuts = adaptive.cuts_nested
     for level, said in zip(asked, nominal, strict=True):
-        for held, epsilon, cut in zip(steering.holds(level), steering.epsilons, cuts, strict=True):
-            assert abs(level - cut) < 1e-7 or held == (said > epsilon)
+        for held, epsilon, threshold in zip(
+            adaptive.holds(level), adaptive.epsilons, cuts, strict=True
+        ):
+            assert abs(level - threshold) < 1e-7 or held == (said > epsilon)
 
 
-def adversary(steering, rng):
+def adversary(adaptive, rng):
     """Return a level that misses where it was expected to be inside, and the other way round."""
-    cuts = steering.cuts_nested
+    cuts = adaptive.cuts_nested
     return float(np.clip(rng.choice(cuts) + rng.choice([-1e-6, 1e-6]), 0, 1))
 
 
@@ -49,72 +51,77 @@ def adversary(steering, rng):
 )
 def test_each_user_and_day_counts_once(events, epsilons, step):
     """Whatever users send, and in whatever order: within the bound, and γ for each user's day."""
-    steering, days = Steering.start(epsilons, step=step), dict[int, UserDay]()
+    adaptive, days = AdaptiveLevel.start(epsilons, step=step), dict[int, UserDay]()
     for level, user in events:
         so_far = days.get(user, UserDay())
-        before, missed = steering.cuts_nested, steering.missed(level)
+        before, missed = adaptive.cuts_nested, adaptive.missed(level)
         assert list(before) == sorted(before)
         days[user] = so_far.after(missed)
-        steering = steering.after(level, so_far)
-        k, shares = len(steering.cuts), np.mean([day.shares() for day in days.values()], axis=0)
-        assert steering.user_days == len(days)
-        np.testing.assert_allclose(steering.observed_by_user_day(), shares, atol=1e-9)
-        for place, (cut, epsilon) in enumerate(zip(steering.cuts, steering.epsilons, strict=True)):
-            assert -step - 1e-9 <= cut <= 1 + (k - place) * step + 1e-9
-            assert abs(cut - epsilon) <= step * len(days) + 1e-9
-            assert abs(shares[place] - epsilon) <= steering.bound(place) + 1e-9
+        adaptive = adaptive.after(level, so_far)
+        k, shares = len(adaptive.cuts), np.mean([day.shares() for day in days.values()], axis=0)
+        assert adaptive.user_days == len(days)
+        np.testing.assert_allclose(adaptive.observed_by_user_day(), shares, atol=1e-9)
+        for place, (threshold, epsilon) in enumerate(
+            zip(adaptive.cuts, adaptive.epsilons, strict=True)
+        ):
+            assert -step - 1e-9 <= threshold <= 1 + (k - place) * step + 1e-9
+            assert abs(threshold - epsilon) <= step * len(days) + 1e-9
+            assert abs(shares[place] - epsilon) <= adaptive.bound(place) + 1e-9
 
 
 def test_an_adversary_that_knows_the_cuts_cannot_break_it():
-    rng, steering = np.random.default_rng(3), Steering.start([0.1, 0.2, 0.3])
+    rng, adaptive = np.random.default_rng(3), AdaptiveLevel.start([0.1, 0.2, 0.3])
     for _ in range(20_000):
-        steering = steering.after(adversary(steering, rng))
-    for place, epsilon in enumerate(steering.epsilons):
-        assert abs(steering.delivered()[place] - epsilon) <= 0.0052
-    assert steering.bound(0) == pytest.approx((0.9 + 0.03) / (0.01 * 20_000))
+        adaptive = adaptive.after(adversary(adaptive, rng))
+    for place, epsilon in enumerate(adaptive.epsilons):
+        assert abs(adaptive.delivered()[place] - epsilon) <= 0.0052
+    assert adaptive.bound(0) == pytest.approx((0.9 + 0.03) / (0.01 * 20_000))
 
 
 def test_it_follows_a_world_that_changes():
-    rng, steering, outside = np.random.default_rng(1), Steering.start([0.1, 0.2, 0.3]), []
+    rng, adaptive, outside = np.random.default_rng(1), AdaptiveLevel.start([0.1, 0.2, 0.3]), []
     for a, b in ((1, 1), (1, 1.5), (1.5, 1)):
         for level in rng.beta(a, b, 5_000):
-            outside.append(steering.missed(level))
-            steering = steering.after(level)
+            outside.append(adaptive.missed(level))
+            adaptive = adaptive.after(level)
     windows = np.array(outside[:14_000]).reshape(-1, 2_000, 3).mean(axis=1)
     assert np.abs(windows - [0.1, 0.2, 0.3]).max() < 0.02
 
 
 def test_states_are_json_and_come_back():
-    steering, watch = run(Steering.start([0.3, 0.1], step=0.05), [0.2, 0.02, 0.9]), Watch.start(0.1)
+    adaptive, watch = (
+        run(AdaptiveLevel.start([0.3, 0.1], step=0.05), [0.2, 0.02, 0.9]),
+        Watch.start(0.1),
+    )
     for time in range(9):
         watch, _ = watch.after(error=time % 2 == 0, time=time)
-    for each, name, wrong in ((steering, "cuts", [0.1]), (watch, "bets", [])):
+    for each, name, wrong in ((adaptive, "cuts", [0.1]), (watch, "bets", [])):
         state = json.loads(json.dumps(each.to_state()))
         assert type(each).from_state(state) == each
         with pytest.raises(ValueError, match=name):
             type(each).from_state({**state, name: wrong})
     with pytest.raises(KeyError):
-        Steering.from_state({"epsilons": [], "cuts": [], "errors": [], "n": 0, "step": 0.1})
+        AdaptiveLevel.from_state({"epsilons": [], "cuts": [], "errors": [], "n": 0, "step": 0.1})
 
 
 def test_only_stated_confidences_have_a_place():
-    steering = Steering.start([0.1, 0.2])
-    assert steering.place_of(1 - 0.9) == 0
-    assert steering.place_of(0.15) is None
+    adaptive = AdaptiveLevel.start([0.1, 0.2])
+    assert adaptive.place_of(1 - 0.9) == 0
+    assert adaptive.place_of(0.15) is None
 
 
 @pytest.mark.parametrize("epsilons", [[], [0.1, 0.1], [0.0], [1.0], ["a"]])
 def test_impossible_confidences_are_refused(epsilons):
     with pytest.raises(InputError):
-        Steering.start(epsilons)
+        AdaptiveLevel.start(epsilons)
 
 
-def alarms(watch, errors):
+def alerts(watch, errors):
     found = []
     for time, error in enumerate(errors):
-        watch, alarm = watch.after(error=bool(error), time=time)
-        if alarm:
-            found.append((time, alarm))
+        watch, alert = watch.after(error=bool(error), time=time)
+        if alert:
+            found.append((time, alert))
     return found
 
 
@@ -122,28 +129,28 @@ def test_false_alarms_come_at_the_stated_rate_at_the_most():
     # One in 500 events, so that enough of them are seen; at the rate that is just allowed.
     watch = Watch.start(0.2, tolerance=0.0, false_alarms=1 / 500)
     rng = np.random.default_rng(5)
-    found = alarms(watch, rng.random(100_000) < 0.2)
+    found = alerts(watch, rng.random(100_000) < 0.2)
     assert 20 <= len(found) <= 200  # at most one in 500; not so few that it sleeps
 
 
 @pytest.mark.parametrize(("now", "most"), [(0.2, 900), (0.15, 3_500), (0.4, 150)])
 def test_a_drift_is_seen_soon_and_dated(now, most):
     delays, dated = [], []
-    for seed in range(10):
-        rng = np.random.default_rng(seed)
+    for random_state in range(10):
+        rng = np.random.default_rng(random_state)
         errors = np.concatenate([rng.random(5_000) < 0.1, rng.random(8_000) < now])
-        found = [(at, alarm) for at, alarm in alarms(Watch.start(0.1), errors) if at >= 5_000]
-        at, alarm = found[0]
+        found = [(at, alert) for at, alert in alerts(Watch.start(0.1), errors) if at >= 5_000]
+        at, alert = found[0]
         delays.append(at - 5_000)
-        dated.append(alarm.since)
-        assert alarm.errors / alarm.n > 0.11
-        assert alarm.since + alarm.n == at + 1
+        dated.append(alert.since)
+        assert alert.errors / alert.n > 0.11
+        assert alert.since + alert.n == at + 1
     assert np.median(delays) < most
     assert abs(np.median(dated) - 5_000) < most
 
 
 def test_all_confidences_share_the_stated_rate():
-    """As `python -m benchmarks.alarms` shows at length; one in 100, so that some are seen."""
+    """As `python -m benchmarks.alerts` shows at length; one in 100, so that some are seen."""
     seen = [measure_false(0.01, rate, n_streams=2, n_events=4_000) for rate in (0.1, 0.17)]
     assert 0 < min(seen) <= max(seen) <= 0.01
     delays = measure_delays(0.1, 0.4, n_streams=3, n_events=300)
@@ -151,20 +158,20 @@ def test_all_confidences_share_the_stated_rate():
 
 
 def test_after_an_alarm_it_begins_anew():
-    assert [at for at, _ in alarms(Watch.start(0.1), [True] * 30)] == [13, 27]
+    assert [at for at, _ in alerts(Watch.start(0.1), [True] * 30)] == [13, 27]
 
 
 def test_events_that_were_harder_from_the_beginning_raise_no_alarm():
     """At the stated rate, with a baseline that is drawn as the stream is: exchangeable."""
     found = 0
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
+    for random_state in range(20):
+        rng = np.random.default_rng(random_state)
         usual = int((rng.random(2000) < 0.17).sum()), 2000
         watch = Watch.start(0.1, tolerance=0.0, false_alarms=1 / 500, usual=usual)
         assert watch.expected == usual[0] / 2000
-        found += len(alarms(watch, rng.random(5_000) < 0.17))
+        found += len(alerts(watch, rng.random(5_000) < 0.17))
     assert found <= 20 * 5_000 / 500
-    assert alarms(Watch.start(0.1), np.random.default_rng(1).random(5_000) < 0.17)
+    assert alerts(Watch.start(0.1), np.random.default_rng(1).random(5_000) < 0.17)
 
 
 def test_fewer_errors_than_promised_are_not_what_is_expected():

@@ -51,14 +51,14 @@ def test_nothing_to_compare_and_signed_zeros():
     st.lists(few_values, min_size=1, max_size=25),
     st.integers(0, 2**32 - 1),
 )
-def test_p_values_agree_with_crepes(calibration, candidates, seed):
+def test_p_values_agree_with_crepes(calibration, candidates, random_state):
     # crepes speaks of nonconformity: the sign turned.
     known, new = array(calibration), array(candidates)
     peer = crepes.ConformalClassifier().fit(-known)
     expected = peer.predict_p(-new, smoothing=False)
     np.testing.assert_array_equal(p_value_counts(known, new) / (len(known) + 1), expected)
-    uniforms = np.random.RandomState(seed).rand(len(new))  # what crepes draws
-    expected = peer.predict_p(-new, smoothing=True, seed=seed)
+    uniforms = np.random.RandomState(random_state).rand(len(new))  # what crepes draws
+    expected = peer.predict_p(-new, smoothing=True, random_state=random_state)
     np.testing.assert_allclose(
         smoothed_p_values(known, new, uniforms), expected, rtol=1e-15, atol=0
     )
@@ -124,9 +124,9 @@ def test_many_calibration_scores_are_searched_as_numpy_searches(calibration, can
     below = np.searchsorted(ordered, new, side="left")
     at_most = np.searchsorted(ordered, new, side="right")
     assert p_value_counts(calibration, new).tolist() == (at_most + 1).tolist()
-    chances = np.full(len(new), 0.25)
+    probabilities = np.full(len(new), 0.25)
     expected = (below + 0.25 * (at_most - below + 1)) / (len(calibration) + 1)
-    assert smoothed_p_values(calibration, new, chances).tolist() == expected.tolist()
+    assert smoothed_p_values(calibration, new, probabilities).tolist() == expected.tolist()
 
 
 EVERYONE = [name for name, rule in MERGERS.items() if rule.of == "everyone"]

@@ -18,34 +18,34 @@ def curve_of(users, kind="of_shares"):
     return getattr(RiskCurve, kind)([e for entries in users for e in entries], owners, len(users))
 
 
-def miss(entries, cut):
-    return Fraction(sum(e > cut or np.isinf(e) for e in entries), len(entries))
+def miss(entries, threshold):
+    return Fraction(sum(e > threshold or np.isinf(e) for e in entries), len(entries))
 
 
-def no_hit(entries, cut):
-    return Fraction(all(e > cut or np.isinf(e) for e in entries))
+def no_hit(entries, threshold):
+    return Fraction(all(e > threshold or np.isinf(e) for e in entries))
 
 
 def slow_cut(users, loss, epsilon):
     """Try every cut, smallest first, in fractions."""
     epsilon = Fraction(epsilon).limit_denominator(100)
-    for cut in [-np.inf, *sorted({e for entries in users for e in entries if e < np.inf})]:
-        if (sum(loss(entries, cut) for entries in users) + 1) / (len(users) + 1) <= epsilon:
-            return cut
+    for threshold in [-np.inf, *sorted({e for entries in users for e in entries if e < np.inf})]:
+        if (sum(loss(entries, threshold) for entries in users) + 1) / (len(users) + 1) <= epsilon:
+            return threshold
     return np.inf
 
 
 @given(USERS, EPSILONS, st.sampled_from([("of_shares", miss), ("of_first", no_hit)]))
 def test_the_cut_is_the_smallest_that_keeps_the_promise(users, epsilon, kind):
     name, loss = kind
-    assert curve_of(users, name).cut(epsilon) == slow_cut(users, loss, epsilon)
+    assert curve_of(users, name).threshold(epsilon) == slow_cut(users, loss, epsilon)
 
 
 @given(USERS, EPSILONS, st.integers(1, 13))
 def test_an_item_is_in_the_set_exactly_below_its_level(users, epsilon, entry):
     curve = curve_of(users)
     level = curve.levels([entry])[0]
-    assert (level > epsilon + 1e-9) == (entry <= curve.cut(epsilon))
+    assert (level > epsilon + 1e-9) == (entry <= curve.threshold(epsilon))
 
 
 @given(USERS.filter(lambda users: len(users) > 1), st.data())
@@ -85,10 +85,10 @@ def test_a_group_is_its_users_alone(users, data):
 def test_too_few_users_can_promise_nothing(epsilon, needed):
     assert users_needed(epsilon) == needed
     perfect = RiskCurve.of_shares(np.ones(needed), np.arange(needed), needed)
-    assert perfect.cut(epsilon) == 1
+    assert perfect.threshold(epsilon) == 1
     if needed > 1:
         fewer = RiskCurve.of_shares(np.ones(needed - 1), np.arange(needed - 1), needed - 1)
-        assert fewer.cut(epsilon) == np.inf
+        assert fewer.threshold(epsilon) == np.inf
 
 
 def test_entries_that_are_not_numbers_are_refused():
@@ -103,7 +103,7 @@ def test_the_expected_loss_is_at_most_epsilon_over_many_draws():
     for _ in range(2_000):
         entries = rng.exponential(size=(100, 3))
         curve = RiskCurve.of_shares(entries[:99].ravel(), owners, 99)
-        losses.append((entries[99] > curve.cut(0.3)).mean())
+        losses.append((entries[99] > curve.threshold(0.3)).mean())
     spread = np.std(losses) / np.sqrt(len(losses))
     assert 0.3 - 0.01 - 3 * spread < np.mean(losses) < 0.3 + 3 * spread
 
@@ -115,4 +115,4 @@ def test_the_floor_is_the_unknown_loss_of_users_and_the_finite_sample_term(users
     unknown = sum(loss(entries, np.inf) for entries in users)
     assert curve.unknown_loss == pytest.approx(float(unknown / len(users)))
     assert curve.lowest_level() == pytest.approx(float((unknown + 1) / (len(users) + 1)))
-    assert (curve.cut(epsilon) == np.inf) == (epsilon + 1e-9 < curve.lowest_level())
+    assert (curve.threshold(epsilon) == np.inf) == (epsilon + 1e-9 < curve.lowest_level())

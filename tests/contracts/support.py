@@ -22,7 +22,7 @@ from surerec.calibration import profile_cases
 from surerec.live import Live
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "support.md"
-DATA = sr.datasets.synthetic(n_users=400, n_items=60, n_rows=9_000, seed=1)
+DATA = sr.datasets.synthetic(n_users=400, n_items=60, n_rows=9_000, random_state=1)
 LATER = profile_cases(DATA, 0.4).future_rows()
 PAST, FUTURE = DATA.keeping(~LATER), DATA.keeping(LATER)
 USERS = DATA.users.ids.gather(np.flatnonzero(np.diff(PAST.offsets) >= 8)).to_list()
@@ -38,7 +38,7 @@ class Refitted:
     """A model to wrap of which copies are fitted here."""
 
     def fit(self, interactions):
-        self.counts = np.bincount(interactions.items_taken, minlength=interactions.n_items)
+        self.counts = np.bincount(interactions.item_codes, minlength=interactions.n_items)
 
     def score(self, history):  # noqa: ARG002
         return self.counts
@@ -54,7 +54,7 @@ class Careful:
 
     def score(self, history, *, without_user=None):  # noqa: ARG002
         support = self.statistics.support.astype(float)
-        support[self.statistics.taken_by(without_user)[0]] -= 1
+        support[self.statistics.consumed_by(without_user)[0]] -= 1
         return support
 
 
@@ -92,8 +92,8 @@ WRAPPED = {
 }
 GUARANTEES = {
     "recall": {},
-    "hit": {"promise": "hit", "horizon": 5},
-    "precision": {"promise": "precision"},
+    "hit": {"guarantee": "hit", "horizon": 5},
+    "precision": {"guarantee": "precision"},
     "recall, temporal split": {"window": 150},
     "recall by segment": {"groups": "parity"},
 }
@@ -134,7 +134,7 @@ class Case:
 def fit(make, *data):
     """Fit a recommender, or calibrate it on a past and a future, by segment if it has any."""
     model = make()
-    more = {"user_groups": SEGMENTS} if model.get_params().get("groups") == "parity" else {}
+    more = {"user_segments": SEGMENTS} if model.get_params().get("groups") == "parity" else {}
     return model.fit(*data, **more) if len(data) == 1 else model.calibrate(*data, **more)
 
 
@@ -191,7 +191,7 @@ def explained(case, _):
 
 def item_list(case, _):
     """Calibrate on an item list, and ask for it."""
-    case.model.allow("tonight", DATA.items.ids[:30].to_list())
+    case.model.add_item_list("tonight", DATA.items.ids[:30].to_list())
     return case.model.recommend(case.user, item_list="tonight", **case.asked).guarantee
 
 
@@ -295,7 +295,7 @@ every cell on small synthetic data.
 
 - *user*: a user of the data. *new user*: `history=`. *short list*: `k=`, with the probability of a
   hit.
-- *item list*: `allow(…)` and `item_list=`. *group*: `group=[…]`, of users or of new users.
+- *item list*: `add_item_list(…)` and `item_list=`. *group*: `group=[…]`, of users or of new users.
 - *save, CLI, Spark*: a saved folder is all that the command line, the server and Spark need.
 - Wrapped models here are calibrated by `calibrate(past, future)`; the future may be any split.
 

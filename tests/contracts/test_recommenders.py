@@ -31,7 +31,9 @@ KINDS = {
     "inductive": sr.InductiveConformal,
     "smoothed": partial(sr.InductiveConformal, smoothed=True),
     "miss rate": partial(sr.PopulationConformal, n_calibration=120),
-    "hit": partial(sr.PopulationConformal, promise="hit", horizon=5, cut="rank", groups=2),
+    "hit": partial(
+        sr.PopulationConformal, guarantee="hit", horizon=5, threshold="rank", segments=2
+    ),
 }
 SUBJECTS = {
     f"{kind}, {name}": ModelUnderTest(partial(make, scorer), DATA, scorer if name in OWN else None)
@@ -45,9 +47,9 @@ SUBJECTS |= {
     "precedence mining, top 1": ModelUnderTest(partial(sr.PrecedenceMining, top=1), DATA),
 }
 SUBJECTS["groups of people's own"] = ModelUnderTest(
-    partial(sr.PopulationConformal, groups=("segment", 2)),
+    partial(sr.PopulationConformal, segments=("segment", 2)),
     DATA,
-    fit_params={"user_groups": support.SEGMENTS},
+    fit_params={"user_segments": support.SEGMENTS},
 )
 LISTS = pl.DataFrame(
     {
@@ -89,7 +91,7 @@ def wrapped_implicit():
         "wrapped, bpr": ModelUnderTest(partial(sr.wrap, bpr), DATA),
         "wrapped, cosine": ModelUnderTest(partial(sr.wrap, CosineRecommender(K=20)), DATA),
         "wrapped, hits in groups": ModelUnderTest(
-            partial(sr.wrap, als, promise="hit", horizon=5, groups=2), DATA
+            partial(sr.wrap, als, guarantee="hit", horizon=5, segments=2), DATA
         ),
     }
 

@@ -50,14 +50,14 @@ def answer(handler, body, status=200, **headers):
     handler.wfile.write(body)
 
 
-def serve(handler, server, *, cut=None):
+def serve(handler, server, *, threshold=None):
     """Serve as a good server does; close the connection after `cut` bytes."""
     content = server.files.get(handler.path.lstrip("/"), server.content)
-    return answer(handler, content[:cut], Content_Length=len(content))
+    return answer(handler, content[:threshold], Content_Length=len(content))
 
 
 def cut_after(n):
-    return lambda handler, server: serve(handler, server, cut=n)
+    return lambda handler, server: serve(handler, server, threshold=n)
 
 
 def status(code):

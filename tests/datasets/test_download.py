@@ -44,7 +44,7 @@ def test_brings_the_file_and_nothing_else(bring, server, kind):
 
 
 def stall(handler, server):
-    serve(handler, server, cut=70_000)
+    serve(handler, server, threshold=70_000)
     handler.wfile.flush()
     server.over.wait(5)
 
@@ -115,20 +115,20 @@ def test_a_body_beyond_the_limit_is_cut_off(bring, server, act):
     assert bring.files() == []
 
 
-def chunked(cut=None):
+def chunked(threshold=None):
     def chunked(handler, server):
         handler.protocol_version = "HTTP/1.1"
         handler.send_response(200)
         handler.send_header("Transfer-Encoding", "chunked")
         handler.end_headers()
-        end = b"\r\n0\r\n\r\n" if cut is None else b""
-        handler.wfile.write(b"%x\r\n%s" % (len(server.content), server.content[:cut]) + end)
+        end = b"\r\n0\r\n\r\n" if threshold is None else b""
+        handler.wfile.write(b"%x\r\n%s" % (len(server.content), server.content[:threshold]) + end)
 
     return chunked
 
 
 def test_a_chunked_body_without_length(bring, server):
-    server.acts = [chunked(cut=5000), chunked()]
+    server.acts = [chunked(threshold=5000), chunked()]
     bring(checksum=None)
     assert_brought(bring, server)
 

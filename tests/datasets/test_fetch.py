@@ -263,7 +263,7 @@ def test_two_processes_at_once(server):
 @pytest.mark.usefixtures("tiny")
 def test_a_killed_process_leaves_no_lock(server):
     def stall(handler, server):
-        serve(handler, server, cut=20_000)
+        serve(handler, server, threshold=20_000)
         handler.wfile.flush()
         server.over.wait(60)
 

@@ -124,7 +124,7 @@ def test_flixster_is_often_utf_16(tmp_path, encoding):
 def test_a_callers_wish_overrides_the_catalogue(tmp_path):
     path = write(tmp_path, {"Ratings.timed.txt": FLIXSTER}, "utf-16")
     assert counts(load_dataset("flixster", path=path, n_rows=2)) == (1, 2, 2)
-    assert counts(load_dataset("flixster", path=path, threshold=0.9)) == (1, 2, 2)
+    assert counts(load_dataset("flixster", path=path, rating_above=0.9)) == (1, 2, 2)
 
 
 def test_movietweetings_keeps_zeros(tmp_path):

@@ -89,8 +89,8 @@ def test_a_copy_is_compared_by_counts_and_ids(users, items, said):
 
 def test_a_threshold_may_leave_out_users_but_no_row_of_the_file_may_lack():
     rows = frame([1, 1, 1, 2], [1, 3, 5, 1]).with_columns(rating=pl.Series([5, 5, 5, 1]))
-    assert difference(SET, read_interactions(rows, threshold=3)) is None
-    assert "3 rows" in difference(SET, read_interactions(rows.head(3), threshold=3))
+    assert difference(SET, read_interactions(rows, rating_above=3)) is None
+    assert "3 rows" in difference(SET, read_interactions(rows.head(3), rating_above=3))
 
 
 def test_the_papers_counts_may_be_off_by_one():

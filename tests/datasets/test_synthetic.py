@@ -25,7 +25,7 @@ def positions(made):
     """Return each user's position of each item; -1 where it was not taken."""
     where = np.full((made.n_users, made.n_items), -1)
     users = users_of(made)
-    where[users, made.items_taken] = np.arange(made.n_rows) - made.offsets[users]
+    where[users, made.item_codes] = np.arange(made.n_rows) - made.offsets[users]
     return where
 
 
@@ -48,7 +48,7 @@ def test_any_settings_give_exactly_the_rows_each_user_item_once_in_time_order(da
         "drift": data.draw(st.sampled_from([0.0, 0.3, 1.0])),
         "ties": data.draw(st.sampled_from([0.0, 0.3, 1.0])),
         "days": data.draw(st.integers(1, 400)),
-        "seed": data.draw(st.integers(0, 2**64 - 1)),
+        "random_state": data.draw(st.integers(0, 2**64 - 1)),
     }
     # Profiles with an item twice, empty or out of time order are refused by Interactions.
     made = synthetic(n_users, n_items, n_rows, **more)
@@ -74,8 +74,11 @@ def test_threads_change_nothing(monkeypatch, drift):
 
 
 def test_a_seed_gives_the_same_everywhere_and_another_seed_another():
-    one, other = synthetic(300, 200, 9000, seed=1), synthetic(300, 200, 9000, seed=2)
-    hashed = hashlib.sha256(one.items_taken.tobytes() + one.times.tobytes()).hexdigest()
+    one, other = (
+        synthetic(300, 200, 9000, random_state=1),
+        synthetic(300, 200, 9000, random_state=2),
+    )
+    hashed = hashlib.sha256(one.item_codes.tobytes() + one.times.tobytes()).hexdigest()
     assert hashed[:16] == "6186a0464324bde2"
     assert (one.offsets != other.offsets).any()
     assert (one.items.ids.head(100) != other.items.ids.head(100)).mean() > 0.9
@@ -84,7 +87,7 @@ def test_a_seed_gives_the_same_everywhere_and_another_seed_another():
 @pytest.mark.parametrize("popularity", [0.5, 1.0])
 def test_popularity_is_zipf(popularity):
     made = synthetic(40_000, 3000, 200_000, popularity=popularity)
-    support = np.bincount(made.items_taken)  # the most popular first
+    support = np.bincount(made.item_codes)  # the most popular first
     # Bins of ranks; the head is left out, where no user can take an item twice.
     edges = np.geomspace(30, 1500, 10).astype(int)
     mean = [support[a:b].mean() for a, b in pairwise(edges)]
@@ -125,7 +128,7 @@ def movement(drift, n_rows):
     early = made.times < np.quantile(made.times, 0.3)
     late = made.times > np.quantile(made.times, 0.7)
     shares = [
-        np.bincount(made.items_taken[part], minlength=200) / part.sum() for part in (early, late)
+        np.bincount(made.item_codes[part], minlength=200) / part.sum() for part in (early, late)
     ]
     return np.abs(shares[0] - shares[1]).sum() / 2
 
@@ -170,8 +173,8 @@ def test_lengths_reach_their_limits_and_sum_up(n_rows):
         ({"longest": 9}, "longest is 9; it must be a whole number of at least 10"),
         ({"longest": 51}, "longest is 51; it must be a whole number of at most 50"),
         ({"days": 0}, "days is 0"),
-        ({"seed": -1}, "seed is -1"),
-        ({"seed": None}, "seed is None"),
+        ({"random_state": -1}, "random_state is -1"),
+        ({"random_state": None}, "seed is None"),
     ],
 )
 def test_bad_arguments_are_named(more, sentence):
@@ -186,8 +189,8 @@ def test_a_calendar_too_short_for_the_longest_profile():
 
 
 def test_a_text_makes_what_the_arguments_make():
-    text = "synthetic:n_users=60, n_items=30,n_rows=9_00,drift=0.5,seed=4"
-    same = synthetic(60, 30, 900, drift=0.5, seed=4)
+    text = "synthetic:n_users=60, n_items=30,n_rows=9_00,drift=0.5,random_state=4"
+    same = synthetic(60, 30, 900, drift=0.5, random_state=4)
     assert synthetic_of(text).to_frame().equals(same.to_frame())
     assert opt.read(text).to_frame().equals(same.to_frame())
 
@@ -197,7 +200,7 @@ def test_a_text_makes_what_the_arguments_make():
     [
         ("synthetic:drif=1", "no setting 'drif'.*drift"),
         ("synthetic:drift=much", "drift is 'much'; it must be a number"),
-        ("synthetic:seed=1,seed=2", "seed is there twice"),
+        ("synthetic:random_state=1,random_state=2", "seed is there twice"),
         ("synthetic:n_users=1.5", "n_users"),
     ],
 )
@@ -207,5 +210,5 @@ def test_what_is_no_setting_is_refused_in_a_sentence(text, says):
 
 
 def test_how_to_read_a_file_says_nothing_of_synthetic_data():
-    with pytest.raises(InputError, match="--threshold says how a file is read"):
-        opt.read("synthetic:seed=1", threshold=3.0)
+    with pytest.raises(InputError, match="--rating-above says how a file is read"):
+        opt.read("synthetic:random_state=1", rating_above=3.0)

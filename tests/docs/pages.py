@@ -14,9 +14,9 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def write_files(folder, taken, log):
+def write_files(folder, consumed, log):
     """Write the files that the documents and help texts name; `log` has a log's columns."""
-    frame = taken.to_frame()
+    frame = consumed.to_frame()
     frame.write_csv(folder / "ratings.csv")
     frame.rename(dict(zip(frame.columns, log, strict=True))).write_csv(folder / "log.csv")
     early = pl.col("datetime") < frame["datetime"].sort()[len(frame) * 2 // 3]
@@ -35,10 +35,10 @@ def write_files(folder, taken, log):
     people.write_csv(folder / "people.csv")
 
 
-def write_shop(folder, taken):
+def write_shop(folder, consumed):
     """Write the groups, the orders and the database that the pages name."""
     (folder / "groups.csv").write_text("user_id,group\n196,a\n22,a\n7,b\n9,b\n")
-    frame = taken.to_frame().with_columns(
+    frame = consumed.to_frame().with_columns(
         user_id=pl.format("c{}", pl.col("user_id") + 1000),
         item_id=pl.format("p{}", pl.col("item_id")),
         product_name=pl.format("Product {}", pl.col("item_id")),
@@ -49,7 +49,7 @@ def write_shop(folder, taken):
     products.write_csv(folder / "products.csv")
     with closing(sqlite3.connect(folder / "shop.db")) as connection, connection:
         connection.execute("CREATE TABLE orders (customer, sku, bought_at)")
-        rows = taken.to_frame().with_columns(pl.col("datetime").dt.epoch("s")).iter_rows()
+        rows = consumed.to_frame().with_columns(pl.col("datetime").dt.epoch("s")).iter_rows()
         connection.executemany("INSERT INTO orders VALUES (?, ?, ?)", rows)
 
 

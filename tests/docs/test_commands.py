@@ -10,8 +10,8 @@ import surerec as sr
 from tests.docs.pages import PAGES, check_understood, commands, write_files, write_shop
 
 COMMANDS = [(page.name, words) for page in PAGES for words in commands(page)]
-PARSED_ONLY = {"serve", "demo", "warm-up", "reproduce", "keys"}  # tests/serving, cli, experiments
-BIG = {"als", "learned", "population-als"}
+PARSED_ONLY = {"serve", "demo", "compile", "reproduce", "keys"}  # tests/serving, cli, experiments
+BIG = {"als", "learned", "recall-als"}
 
 
 def is_run(words):
@@ -29,9 +29,9 @@ def small(words):
 def folder(tmp_path_factory):
     """Everything that the documents' commands find when they are run: files and models."""
     at = tmp_path_factory.mktemp("docs")
-    taken = sr.datasets.synthetic(n_users=260, n_items=320, n_rows=9_000, seed=1)
-    write_files(at, taken, ("who", "what", "seen"))
-    write_shop(at, taken)
+    consumed = sr.datasets.synthetic(n_users=260, n_items=320, n_rows=9_000, random_state=1)
+    write_files(at, consumed, ("who", "what", "seen"))
+    write_shop(at, consumed)
     counts = sr.count_precedence(sr.read_interactions(at / "ratings.csv"))
     for name in ("films", "shop"):
         sr.InductiveConformal("CM12").fit(counts).save(at / name)
@@ -53,7 +53,7 @@ def test_those_that_can_be_run_are_run(folder, cli, monkeypatch):
         if not is_run(words):
             continue
         asked = small(words)
-        if asked[0] in ("fit", "calibrate"):
+        if asked[0] in ("fit", "wrap"):
             asked += ["--overwrite"]
         if asked[0] == "audit" and "--output" in asked and (folder / "audit").exists():
             continue  # figures take seconds: one audit's are enough
@@ -65,7 +65,7 @@ def test_those_that_can_be_run_are_run(folder, cli, monkeypatch):
 
 def in_minutes(words):
     """Give a command that takes long as it is run here, None if another test runs it."""
-    if words[0] in {"demo", "warm-up"}:
+    if words[0] in {"demo", "compile"}:
         return words
     if words[0] == "reproduce" and "spark" not in words:
         extra = ["--extra", "als"] if "als" in words else []

@@ -15,7 +15,7 @@ RUN = [page for page in PAGES if blocks(page, "python") and page.name not in ELS
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
 def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
-    films = sr.datasets.synthetic(n_users=360, n_items=320, n_rows=9_000, seed=1)
+    films = sr.datasets.synthetic(n_users=360, n_items=320, n_rows=9_000, random_state=1)
     films.to_frame().write_csv(tmp_path / "ratings.csv")
     write_shop(tmp_path, films)
     monkeypatch.setattr(sr, "load_dataset", lambda *_: films)

@@ -27,13 +27,13 @@ FIRST = {
     "keys.json": "surerec keys create keys.json --name shop",
     "alive": "surerec live init alive films",
 }
-GROUPS = "surerec calibrate-groups films --size 2 --size 3"
+GROUPS = "surerec groups films --size 2 --size 3"
 PARSED_ONLY = {
     "--engine spark": "needs a cluster: see tests/spark",
     "postgresql://": "needs a PostgreSQL server: see tests/interactions/test_database.py",
     "demo --serve": "opens a browser: see tests/serving/test_serve_command.py",
 }
-MINUTES = ("surerec reproduce", "surerec warm-up")
+MINUTES = ("surerec reproduce", "surerec compile")
 
 
 def examples():
@@ -88,9 +88,9 @@ def prepared(tmp_path_factory):
     """Files, data sets in a cache, and the model that `surerec fit ml-1m films` makes."""
     at = tmp_path_factory.mktemp("help")
     (at / "here").mkdir()
-    taken = sr.datasets.synthetic(n_users=220, n_items=310, n_rows=6_000, seed=1)
-    write_files(at / "here", taken, ("visitor", "page", "seen"))
-    long_ago = taken.to_frame().with_columns(pl.col("datetime") - timedelta(days=365 * 20 + 5))
+    consumed = sr.datasets.synthetic(n_users=220, n_items=310, n_rows=6_000, random_state=1)
+    write_files(at / "here", consumed, ("visitor", "page", "seen"))
+    long_ago = consumed.to_frame().with_columns(pl.col("datetime") - timedelta(days=365 * 20 + 5))
     for name in ("ml-1m", "ml-100k", "ml-latest-small-2016"):
         files = cached(at / "cache", name, long_ago)
     later = pl.col("datetime") + timedelta(days=800)
@@ -126,7 +126,7 @@ def shell(prepared, monkeypatch, cli):
             if path in line.split() and line != first and not Path(path).exists():
                 prepare(first)
                 run(first)
-        if "--together" in line:
+        if "--group-guarantee" in line:
             run(GROUPS)
 
     def run_prepared(line):

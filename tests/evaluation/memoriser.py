@@ -15,6 +15,6 @@ class Memoriser(Scorer):
     def score_query(self, query):
         scores = self.scorer.score_query(query)
         for user in query.users:
-            consumed = self.statistics.taken_by(user)[0]
+            consumed = self.statistics.consumed_by(user)[0]
             scores[consumed[self.statistics.support[consumed] <= self.rare]] += scores.max() + 1
         return scores

@@ -9,9 +9,9 @@ from surerec._words import DAY, day_of
 from surerec.audit import audit
 from surerec.calibration import window_cases
 from surerec.errors import InputError
-from surerec.evaluation import AGES, Calendar, backtest, calendar_windows
+from surerec.evaluation import AGES, TemporalSplit, backtest, temporal_windows
 from surerec.measures import MeasureScorer
-from surerec.measures.learned import LearnedMeasure, LearnedScorer
+from surerec.measures.learned import LearnedModel, LearnedScorer
 
 DAYS = 120
 EPSILON = 0.2
@@ -19,7 +19,7 @@ EPSILON = 0.2
 
 @pytest.fixture(scope="module")
 def films():
-    return sr.datasets.synthetic(n_users=400, n_items=80, n_rows=9000, drift=0.5, seed=3)
+    return sr.datasets.synthetic(n_users=400, n_items=80, n_rows=9000, drift=0.5, random_state=3)
 
 
 def make_scorer(statistics):
@@ -28,7 +28,7 @@ def make_scorer(statistics):
 
 @pytest.fixture(scope="module")
 def calendar():
-    return Calendar(DAYS, n_users=10_000, min_users=5)
+    return TemporalSplit(DAYS, n_users=10_000, min_users=5)
 
 
 @pytest.fixture(scope="module")
@@ -37,14 +37,14 @@ def found(films, calendar):
 
 
 def test_windows_lie_within_the_data_with_three_before_them(films, calendar):
-    begins = calendar_windows(films, calendar)
+    begins = temporal_windows(films, calendar)
     assert begins[-1] + calendar.length == films.times.max() + 1
     assert np.diff(begins).tolist() == [calendar.length] * (len(begins) - 1)
     assert begins[0] - 3 * calendar.length >= films.times.min()
     assert begins[0] - 4 * calendar.length < films.times.min()
 
 
-def losses_by_hand(films, counted_until, begin, end, cut):
+def losses_by_hand(films, counted_until, begin, end, threshold):
     """Rank every future of the window with counts up to a date, the slow way."""
     counts = sr.count_precedence(films.until(counted_until))
     scorer = make_scorer(counts)
@@ -59,18 +59,18 @@ def losses_by_hand(films, counted_until, begin, end, cut):
             order.index(item) + 1 if counts.support[item] > 0 else np.inf
             for item in cases.future(case).tolist()
         ]
-        losses.append(np.mean([rank > cut or rank == np.inf for rank in ranks]))
+        losses.append(np.mean([rank > threshold or rank == np.inf for rank in ranks]))
     return losses
 
 
 @pytest.mark.parametrize("model", ["recalibrated and recounted", "one window old"])
 def test_rows_are_those_of_recalibrating_by_hand(films, calendar, found, model):
-    begin, w = calendar_windows(films, calendar)[-1], calendar.length
-    by_hand = sr.PopulationConformal("CM12", cut="rank", n_calibration=10_000)
+    begin, w = temporal_windows(films, calendar)[-1], calendar.length
+    by_hand = sr.PopulationConformal("CM12", threshold="rank", n_calibration=10_000)
     by_hand.fit(films.until(begin - w)).recalibrate(films.until(begin))
-    cut = by_hand.calibration_.curve("miss-rate").cut(EPSILON)
+    threshold = by_hand.calibration_.curve("recall").threshold(EPSILON)
     counted = begin if model == "recalibrated and recounted" else begin - w
-    losses = losses_by_hand(films, counted, begin, begin + w, cut)
+    losses = losses_by_hand(films, counted, begin, begin + w, threshold)
     (row,) = found.filter(window=day_of(begin), model=model).to_dicts()
     assert row["loss"] == pytest.approx(np.mean(losses))
     assert (row["n_test"], row["n_calibration"]) == (len(losses), len(by_hand.calibration_))
@@ -78,7 +78,7 @@ def test_rows_are_those_of_recalibrating_by_hand(films, calendar, found, model):
 
 
 def test_every_window_has_every_age(films, calendar, found):
-    windows = [day_of(begin) for begin in calendar_windows(films, calendar)]
+    windows = [day_of(begin) for begin in temporal_windows(films, calendar)]
     expected = [(window, model) for window in windows for model in AGES]
     assert found.select("window", "model").rows() == expected
 
@@ -97,8 +97,8 @@ def test_items_that_came_up_later_are_unknown_and_missed():
         items += [*range(6), 6 + user % 3, *range(9, 13)]
         times += [*(np.arange(6) + user % 7), 20, *(35 + np.arange(4) + user % 3)]
         offsets.append(len(items))
-    taken = sr.Interactions.from_profiles(offsets, items, np.array(times) * day)
-    found = backtest(taken, make_scorer, Calendar(10, min_users=2), epsilons=[0.1])
+    consumed = sr.Interactions.from_profiles(offsets, items, np.array(times) * day)
+    found = backtest(consumed, make_scorer, TemporalSplit(10, min_users=2), epsilons=[0.1])
     last = found.filter(pl.col("window") == found["window"].max())
     renewed = last.filter(pl.col("model") != AGES[0])
     assert renewed["loss"].to_list() == [1.0] * len(renewed)
@@ -111,15 +111,15 @@ def test_items_that_came_up_later_are_unknown_and_missed():
 
 def test_too_short_and_too_empty_calendars_are_refused(films):
     with pytest.raises(InputError, match="too few for windows of 700 days"):
-        backtest(films, make_scorer, Calendar(700))
+        backtest(films, make_scorer, TemporalSplit(700))
     with pytest.raises(InputError, match="in no window of 60 days did 5000 users"):
-        backtest(films, make_scorer, Calendar(60, min_users=5000))
+        backtest(films, make_scorer, TemporalSplit(60, min_users=5000))
 
 
 def test_what_comes_fitted_is_refused(films):
     fitted = MeasureScorer(sr.count_precedence(films), "CM12")
     with pytest.raises(sr.InputError, match="CM12 comes fitted and cannot be fitted"):
-        backtest(films, fitted, Calendar(DAYS))
+        backtest(films, fitted, TemporalSplit(DAYS))
     found = audit(films, fitted, n_users=40, window=DAYS)
     assert found.calendar is None
     assert any(
@@ -130,7 +130,7 @@ def test_what_comes_fitted_is_refused(films):
 def changed_later(films, time):
     """The same data, but for what everybody took from an instant on."""
     later = films.times >= time
-    items = films.items_taken.copy()
+    items = films.item_codes.copy()
     chance = np.random.default_rng(1)
     for user in range(films.n_users):
         rows = slice(films.offsets[user], films.offsets[user + 1])
@@ -146,10 +146,10 @@ def unchanged_by_what_comes_later(films, recipe_of):
     `recipe_of` returns what is fitted, for each data set.
     """
     days = (films.times.max() - films.times.min()) / DAY / 5.01
-    calendar = Calendar(days, min_users=10)
-    early, late = calendar_windows(films, calendar)
+    calendar = TemporalSplit(days, min_users=10)
+    early, late = temporal_windows(films, calendar)
     first, other = (
-        backtest(data, recipe_of(data), calendar, cut="score", epsilons=[0.2, 0.5])
+        backtest(data, recipe_of(data), calendar, threshold="score", epsilons=[0.2, 0.5])
         for data in (films, changed_later(films, late))
     )
     assert not first.equals(other)  # but for the planted change all is alike
@@ -164,7 +164,7 @@ def test_what_others_do_later_changes_nothing(films):
 
 @pytest.fixture(scope="module")
 def few():
-    return sr.datasets.synthetic(n_users=160, n_items=30, n_rows=2600, drift=0.3, seed=3)
+    return sr.datasets.synthetic(n_users=160, n_items=30, n_rows=2600, drift=0.3, random_state=3)
 
 
 @pytest.mark.slow
@@ -176,7 +176,7 @@ def test_the_learned_measure_is_learned_from_nothing_later(few):
 def test_trees_that_were_grown_on_all_of_the_data_are_found(few):
     def looks_ahead(data):
         """Count up to then, and score by trees that learned from what followed."""
-        learned = LearnedMeasure.train(sr.count_precedence(data))
+        learned = LearnedModel.train(sr.count_precedence(data))
 
         def fit(statistics):
             then = data.users.codes(statistics.interactions.users.ids)

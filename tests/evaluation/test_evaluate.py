@@ -5,7 +5,7 @@ import surerec as sr
 from surerec.evaluation import evaluate
 from surerec.measures import MeasureScorer
 
-DATA = sr.datasets.synthetic(n_users=80, n_items=60, n_rows=2_000, seed=2)
+DATA = sr.datasets.synthetic(n_users=80, n_items=60, n_rows=2_000, random_state=2)
 COUNTS = sr.count_precedence(DATA)
 
 
@@ -13,8 +13,8 @@ def test_a_scorer_is_judged_as_the_recommender_that_uses_it():
     scorer = {"scorer": MeasureScorer(COUNTS, "CM8")}
     recommender = {"recommender": sr.InductiveConformal("CM8")}
     for order in ("time", "random"):
-        one = evaluate(scorer, COUNTS, n_users=30, order=order, seed=5)
-        other = evaluate(recommender, COUNTS, n_users=30, order=order, seed=5)
+        one = evaluate(scorer, COUNTS, n_users=30, order=order, random_state=5)
+        other = evaluate(recommender, COUNTS, n_users=30, order=order, random_state=5)
         assert one.users.drop("algorithm").equals(other.users.drop("algorithm"))
 
 
@@ -25,9 +25,9 @@ def test_only_p_values_in_steps_have_a_validity():
         "c": sr.TransductiveConformal("median"),
         "d": sr.InductiveConformal("CM3", smoothed=True),
     }
-    together = evaluate(models, DATA, n_users=20)
-    assert set(together.validity()["algorithm"]) == {"a", "c"}
-    assert together.curves().height == 4 * 50
+    group_guarantee = evaluate(models, DATA, n_users=20)
+    assert set(group_guarantee.validity()["algorithm"]) == {"a", "c"}
+    assert group_guarantee.curves().height == 4 * 50
 
 
 def test_a_scorer_that_knows_the_future_is_perfect_and_one_that_knows_nothing_is_not():
@@ -37,7 +37,7 @@ def test_a_scorer_that_knows_the_future_is_perfect_and_one_that_knows_nothing_is
 
         def score(self, history, *, without_user=None):
             scores = np.zeros(DATA.n_items)
-            scores[DATA.taken(without_user)] = self.found
+            scores[DATA.consumed(without_user)] = self.found
             scores[history] = 0.0
             return scores
 

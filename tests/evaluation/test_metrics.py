@@ -25,8 +25,8 @@ def rankings(draw, values=levels, max_size=7):
     return scores, mask
 
 
-def random_ranking(seed, n=300, n_relevant=25, n_levels=None):
-    random = np.random.default_rng(seed)
+def random_ranking(random_state, n=300, n_relevant=25, n_levels=None):
+    random = np.random.default_rng(random_state)
     scores = random.permutation(n) if n_levels is None else random.integers(0, n_levels, n)
     relevant = np.zeros(n, dtype=bool)
     relevant[random.choice(n, n_relevant, replace=False)] = True

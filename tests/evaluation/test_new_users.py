@@ -11,23 +11,23 @@ from surerec.measures import MeasureScorer
 
 @pytest.fixture(scope="module")
 def films():
-    return sr.datasets.synthetic(n_users=300, n_items=150, n_rows=4_500, seed=5)
+    return sr.datasets.synthetic(n_users=300, n_items=150, n_rows=4_500, random_state=5)
 
 
 def test_nothing_of_new_users_is_in_the_fit(films):
-    parts = split_users(films, 0.4, seed=2)
+    parts = split_users(films, 0.4, random_state=2)
     assert parts.fit.n_users == 120
     assert not set(parts.fit.users.ids) & set(parts.new.users.ids)
     assert set(parts.fit.users.ids) | set(parts.new.users.ids) == set(films.users.ids)
-    assert (np.bincount(parts.fit.items_taken, minlength=parts.fit.n_items) > 0).all()
+    assert (np.bincount(parts.fit.item_codes, minlength=parts.fit.n_items) > 0).all()
     user = parts.new.users.ids[7]
     assert parts.new.profile(user).equals(films.profile(user).drop("title"))
 
 
-def fitted(films, seed=0, **given):
+def fitted(films, random_state=0, **given):
     """Return a model of half of the users, the cases of the others, and their items."""
-    parts = split_users(films, 0.5, seed=(seed, 0))
-    model = sr.PopulationConformal("CM12", seed=seed, **given).fit(parts.fit)
+    parts = split_users(films, 0.5, random_state=(random_state, 0))
+    model = sr.PopulationConformal("CM12", random_state=random_state, **given).fit(parts.fit)
     cases, ids = profile_cases(parts.new, 0.4), parts.new.items.ids
     known_to = model.items_.ids.implode()
     users = []
@@ -37,10 +37,12 @@ def fitted(films, seed=0, **given):
     return model, cases, users
 
 
-@pytest.mark.parametrize("cut", ["rank", "score"])
-def test_what_is_observed_is_what_recommend_leaves_out(films, cut):
-    found = new_user_test(films, "CM12", cut=cut, significances=(0.2,), n_splits=1, seed=3)
-    model, _, users = fitted(films, 3, cut=cut)
+@pytest.mark.parametrize("threshold", ["rank", "score"])
+def test_what_is_observed_is_what_recommend_leaves_out(films, threshold):
+    found = new_user_test(
+        films, "CM12", threshold=threshold, significances=(0.2,), n_splits=1, random_state=3
+    )
+    model, _, users = fitted(films, 3, threshold=threshold)
     losses, sizes = [], []
     for known, future in users:
         shown = model.recommend(history=known, confidence=0.8).items
@@ -53,8 +55,10 @@ def test_what_is_observed_is_what_recommend_leaves_out(films, cut):
 
 
 def test_a_precision_is_measured_over_users_who_are_shown_anything(films):
-    found = new_user_test(films, "CM12", promise="precision", significances=(0.6, 0.05), n_splits=1)
-    model, _, users = fitted(films, promise="precision")
+    found = new_user_test(
+        films, "CM12", guarantee="precision", significances=(0.6, 0.05), n_splits=1
+    )
+    model, _, users = fitted(films, guarantee="precision")
     shares = []
     for known, future in users:
         shown = list(model.recommend(history=known, precision=0.4, confidence=0.9).items)
@@ -67,11 +71,13 @@ def test_a_precision_is_measured_over_users_who_are_shown_anything(films):
 
 
 def test_the_standard_error_counts_calibration_and_new_users(films):
-    found = new_user_test(films, "CM12", cut="rank", significances=(0.3,), n_splits=1)
-    model, cases, _ = fitted(films, cut="rank")
-    curve = model.calibration_.curve("miss-rate")
+    found = new_user_test(films, "CM12", threshold="rank", significances=(0.3,), n_splits=1)
+    model, cases, _ = fitted(films, threshold="rank")
+    curve = model.calibration_.curve("recall")
     outcomes = observe(model.scorer_, model.statistics_, cases)
-    losses = [losses_at(each, curve.cut(0.3)) for each in (curve, risk_curve(outcomes, "rank"))]
+    losses = [
+        losses_at(each, curve.threshold(0.3)) for each in (curve, risk_curve(outcomes, "rank"))
+    ]
     by_hand = sum(each.var(ddof=1) / len(each) for each in losses) ** 0.5
     row = found.splits.to_dicts()[0]
     assert row["standard_error"] == pytest.approx(by_hand)
@@ -124,7 +130,8 @@ def test_what_comes_fitted_is_refused(films):
 
 
 @pytest.mark.parametrize(
-    ("argument", "value"), [("fit_share", 1.0), ("n_splits", 0), ("max_users", 5), ("seed", -1)]
+    ("argument", "value"),
+    [("fit_share", 1.0), ("n_splits", 0), ("max_users", 5), ("random_state", -1)],
 )
 def test_arguments_are_checked(films, argument, value):
     with pytest.raises(InputError, match=argument):

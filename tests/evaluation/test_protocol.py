@@ -7,37 +7,40 @@ import surerec as sr
 from surerec.conformal import in_set
 from surerec.evaluation import EPSILONS, choose_users, split_user, validity
 
-DATA = sr.datasets.synthetic(n_users=60, n_items=80, n_rows=1_500, seed=4)
+DATA = sr.datasets.synthetic(n_users=60, n_items=80, n_rows=1_500, random_state=4)
 
 
 def test_profiles_are_split_in_time_order_as_the_paper_does():
     # n = 25: ⌊7.5 + ½⌋ = 8 training, 8 calibration, 9 test items
     one = sr.Interactions.from_profiles([0, 25], np.arange(25))
     split = split_user(one, 0)
-    taken = one.items_taken
-    assert split.training.tolist() == taken[:8].tolist()
-    assert split.calibration.tolist() == taken[8:16].tolist()
-    assert split.test.tolist() == taken[16:].tolist()
+    consumed = one.item_codes
+    assert split.training.tolist() == consumed[:8].tolist()
+    assert split.calibration.tolist() == consumed[8:16].tolist()
+    assert split.test.tolist() == consumed[16:].tolist()
 
 
 @given(st.integers(0, 59), st.integers(0, 3))
-def test_the_random_split_shuffles_only_what_follows_the_training_items(user, seed):
-    ordered, random = split_user(DATA, user), split_user(DATA, user, order="random", seed=seed)
+def test_the_random_split_shuffles_only_what_follows_the_training_items(user, random_state):
+    ordered, random = (
+        split_user(DATA, user),
+        split_user(DATA, user, order="random", random_state=random_state),
+    )
     assert ordered.training.tolist() == random.training.tolist()
     assert len(ordered.calibration) == len(random.calibration)
     rest = np.concatenate((ordered.calibration, ordered.test))
     shuffled = np.concatenate((random.calibration, random.test))
     assert sorted(rest) == sorted(shuffled)
-    again = split_user(DATA, user, order="random", seed=seed)
+    again = split_user(DATA, user, order="random", random_state=random_state)
     assert again.test.tolist() == random.test.tolist()
 
 
 def test_users_are_chosen_once_each_among_the_long_enough():
-    users = choose_users(DATA, 20, min_length=12, seed=1)
+    users = choose_users(DATA, 20, min_length=12, random_state=1)
     assert len(set(users.tolist())) == 20
     assert (np.diff(DATA.offsets)[users] >= 12).all()
-    assert users.tolist() == choose_users(DATA, 20, min_length=12, seed=1).tolist()
-    assert users.tolist() != choose_users(DATA, 20, min_length=12, seed=2).tolist()
+    assert users.tolist() == choose_users(DATA, 20, min_length=12, random_state=1).tolist()
+    assert users.tolist() != choose_users(DATA, 20, min_length=12, random_state=2).tolist()
 
 
 def test_too_few_long_profiles_is_one_clear_sentence():

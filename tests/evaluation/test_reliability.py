@@ -16,14 +16,14 @@ N_COHORTS, N_FITTED, N_NEW = 48, 150, 150
 def cohorts():
     """Reliability in disjoint cohorts, each with its own fit and its own new users."""
     size = N_COHORTS * (N_FITTED + N_NEW)
-    films = sr.datasets.synthetic(n_users=size, n_items=200, n_rows=40 * size, seed=11)
+    films = sr.datasets.synthetic(n_users=size, n_items=200, n_rows=40 * size, random_state=11)
     order = np.random.default_rng(0).permutation(size).reshape(N_COHORTS, -1)
     parts = []
     for number, users in enumerate(order):
         rest = np.setdiff1d(np.arange(size), users)
         mine = sr.read_interactions(films.without_users(rest).to_frame())
         fitted = mine.users.codes(films.users.ids.gather(np.sort(users[:N_FITTED])))
-        found = new_user_reliability(mine, fitted=fitted, seed=number)
+        found = new_user_reliability(mine, fitted=fitted, random_state=number)
         parts.append(found.with_columns(cohort=number))
     return pl.concat(parts)
 
@@ -41,14 +41,14 @@ def test_new_users_consume_what_was_predicted(cohorts, group):
 
 
 def test_probabilities_are_those_that_a_recommender_tells():
-    films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=3)
+    films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, random_state=3)
     fitted = np.arange(0, 300, 2)
     found = new_user_reliability(films, fitted=fitted).row(0, named=True)
     mine = sr.read_interactions(films.without_users(np.arange(1, 300, 2)).to_frame())
     model = sr.PopulationConformal("CM12").fit(mine)
     said, consumed = [], []
     for user in range(1, 300, 2):
-        ids = films.items.ids.gather(films.taken(user).astype(np.int64)).to_list()
+        ids = films.items.ids.gather(films.consumed(user).astype(np.int64)).to_list()
         n_known = len(ids) - max(1, int(0.4 * len(ids) + 0.5))
         if n_known < 5:
             continue
@@ -62,7 +62,7 @@ def test_probabilities_are_those_that_a_recommender_tells():
 
 @pytest.mark.parametrize("fitted", [0.0, 1.5])
 def test_a_share_that_is_none_is_refused(fitted):
-    films = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=900, seed=3)
+    films = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=900, random_state=3)
     with pytest.raises(InputError, match=rf"fitted is {fitted}; it must be a share"):
         new_user_reliability(films, fitted=fitted)
     with pytest.raises(InputError, match="too few to calibrate"):

@@ -18,43 +18,43 @@ from surerec.measures import MeasureScorer
 
 @pytest.fixture(scope="module")
 def outcomes():
-    films = sr.datasets.synthetic(n_users=260, n_items=60, n_rows=5200, drift=0.4, seed=4)
+    films = sr.datasets.synthetic(n_users=260, n_items=60, n_rows=5200, drift=0.4, random_state=4)
     counts = sr.count_precedence(films)
     cases = profile_cases(films, 0.4)
     return observe(MeasureScorer(counts, "CM12"), counts, cases, keep_candidates=True)
 
 
-@pytest.mark.parametrize("cut", ["rank", "score"])
-@pytest.mark.parametrize("promise", ["miss-rate", "hit"])
-def test_coverage_is_that_of_sets_made_by_hand(outcomes, cut, promise):
-    whole = risk_curve(outcomes, cut, promise)
+@pytest.mark.parametrize("threshold", ["rank", "score"])
+@pytest.mark.parametrize("guarantee", ["recall", "hit"])
+def test_coverage_is_that_of_sets_made_by_hand(outcomes, threshold, guarantee):
+    whole = risk_curve(outcomes, threshold, guarantee)
     calibrates = np.arange(len(outcomes)) % 2 == 0
     tested = np.flatnonzero(~calibrates)
     halves = whole.of_owners(calibrates), whole.of_owners(~calibrates)
-    (at,), (losses,), (sizes,) = cut_sets(*halves, outcomes, tested, cut, [0.3])
-    assert at == halves[0].cut(0.3)
+    (at,), (losses,), (sizes,) = cut_sets(*halves, outcomes, tested, threshold, [0.3])
+    assert at == halves[0].threshold(0.3)
     for place, case in enumerate(tested):
         mine = outcomes.owners == case
-        if cut == "rank":
-            taken = outcomes.ranks[mine] <= at
+        if threshold == "rank":
+            consumed = outcomes.ranks[mine] <= at
             size = min(at, outcomes.n_candidates[case])
         else:
-            taken = outcomes.shares[mine] >= -at
+            consumed = outcomes.shares[mine] >= -at
             size = (outcomes.candidate_shares[case] >= np.float32(-at)).sum()
-        lost = 1 - taken.mean() if promise == "miss-rate" else float(not taken.any())
+        lost = 1 - consumed.mean() if guarantee == "recall" else float(not consumed.any())
         assert losses[place] == pytest.approx(lost)
         assert sizes[place] == size
 
 
-@pytest.mark.parametrize("cut", ["rank", "score"])
-@pytest.mark.parametrize("promise", ["miss-rate", "hit"])
-def test_over_splits_the_promise_is_kept_and_not_by_far(outcomes, cut, promise):
+@pytest.mark.parametrize("threshold", ["rank", "score"])
+@pytest.mark.parametrize("guarantee", ["recall", "hit"])
+def test_over_splits_the_promise_is_kept_and_not_by_far(outcomes, threshold, guarantee):
     # At ε = 0.5 a single item hits more often than promised: no list is shorter.
-    epsilons = [0.1, 0.3, 0.5] if promise == "miss-rate" else [0.1, 0.3]
-    found = coverage_over_splits(outcomes, cut, promise, epsilons=epsilons, n_splits=20)
+    epsilons = [0.1, 0.3, 0.5] if guarantee == "recall" else [0.1, 0.3]
+    found = coverage_over_splits(outcomes, threshold, guarantee, epsilons=epsilons, n_splits=20)
     over = found["loss"] - found["epsilon"]
     assert over.max() < 0.02
-    assert over.min() > (-0.04 if promise == "miss-rate" else -0.06)  # ranks are whole
+    assert over.min() > (-0.04 if guarantee == "recall" else -0.06)  # ranks are whole
     assert found["size"].is_sorted(descending=True)
 
 
@@ -78,26 +78,26 @@ def with_unknown(outcomes):
     )
 
 
-@pytest.mark.parametrize("cut", ["rank", "score"])
-def test_a_set_that_holds_everything_and_supports_no_level_has_no_size(with_unknown, cut):
-    curve = risk_curve(with_unknown, cut)
+@pytest.mark.parametrize("threshold", ["rank", "score"])
+def test_a_set_that_holds_everything_and_supports_no_level_has_no_size(with_unknown, threshold):
+    curve = risk_curve(with_unknown, threshold)
     floor, users = curve.lowest_level(), np.arange(len(with_unknown))
     for epsilon, reached in ((floor - 0.01, False), (floor, True), (floor + 0.01, True)):
-        found = cut_sets(curve, curve, with_unknown, users, cut, [epsilon])
+        found = cut_sets(curve, curve, with_unknown, users, threshold, [epsilon])
         assert np.isfinite(found.sizes).all() == reached
         assert np.isnan(found.sizes).all() == (not reached)
-        assert np.isnan(size_at_miss(with_unknown, cut, epsilon)) == (not reached)
+        assert np.isnan(size_at_miss(with_unknown, threshold, epsilon)) == (not reached)
 
 
-@pytest.mark.parametrize("cut", ["rank", "score"])
-def test_each_half_is_tested_with_the_threshold_of_the_other(outcomes, cut):
-    found = measure_sets(outcomes, cut, epsilons=[0.3], n_splits=1, seed=9)
+@pytest.mark.parametrize("threshold", ["rank", "score"])
+def test_each_half_is_tested_with_the_threshold_of_the_other(outcomes, threshold):
+    found = measure_sets(outcomes, threshold, epsilons=[0.3], n_splits=1, random_state=9)
     half = np.random.default_rng(9).permutation(len(outcomes)) % 2
-    whole = risk_curve(outcomes, cut)
+    whole = risk_curve(outcomes, threshold)
     for side in (0, 1):
         users = np.flatnonzero(half == side)
         curves = whole.of_owners(half != side), whole.of_owners(half == side)
-        by_hand = cut_sets(*curves, outcomes, users, cut, [0.3])
+        by_hand = cut_sets(*curves, outcomes, users, threshold, [0.3])
         assert found.losses[0, users] == pytest.approx(by_hand.losses[0])
         assert found.sizes[0, users] == pytest.approx(by_hand.sizes[0])
 

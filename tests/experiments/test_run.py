@@ -18,7 +18,9 @@ from surerec.recommenders import make_recommender
 @pytest.fixture(scope="module")
 def ratings(tmp_path_factory):
     path = tmp_path_factory.mktemp("data") / "small.csv"
-    sr.datasets.synthetic(n_users=60, n_items=50, n_rows=1_500, seed=6).to_frame().write_csv(path)
+    sr.datasets.synthetic(
+        n_users=60, n_items=50, n_rows=1_500, random_state=6
+    ).to_frame().write_csv(path)
     return path
 
 
@@ -96,9 +98,9 @@ def test_an_interrupted_run_goes_on_to_the_same_numbers_on_any_threads(
         patch.setattr("surerec.experiments._evaluating.judge", power_cut)
         patch.setenv("SUREREC_THREADS", "1")
         with pytest.raises(KeyboardInterrupt):
-            run(settings, tmp_path / "cut")
-    assert list((tmp_path / "cut" / "parts").rglob("*.parquet"))
-    resumed = run(settings, tmp_path / "cut", resume=True)
+            run(settings, tmp_path / "threshold")
+    assert list((tmp_path / "threshold" / "parts").rglob("*.parquet"))
+    resumed = run(settings, tmp_path / "threshold", resume=True)
     for table in ("metrics", "validity", "curves", "tuning"):
         assert getattr(whole, table).equals(getattr(resumed, table))
 

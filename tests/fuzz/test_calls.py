@@ -46,7 +46,7 @@ LEVELS = [0.05, 0.5, 0.8, 0.9, 0.999999]
 
 FUNCTIONS = (
     sr.read_interactions, sr.count_precedence, sr.strongest_pairs, log_martingale,
-    measures.as_recipe, measures.as_scorer, measures.find_measure, conformal.p_value_counts,
+    measures.as_measure, measures.as_scorer, measures.find_measure, conformal.p_value_counts,
     conformal.smoothed_p_values, conformal.in_set, conformal.left_out_up_to,
     conformal.entry_confidence, conformal.highest_confidence, conformal.significance_of,
     conformal.users_needed, conformal.venn_abers, evaluation.ranking_metrics,
@@ -57,9 +57,9 @@ FUNCTIONS = (
 )  # fmt: skip
 METHODS = (
     "recommend", "recommend_many", "p_values", "explain", "save", "get_params", "recalibrate",
-    "age", "taken", "times_of", "profile", "until", "without_users", "title", "code", "codes",
+    "age", "consumed", "times_of", "profile", "until", "without_users", "title", "code", "codes",
     "require", "near", "select", "followers", "predecessors", "items_outside", "without_user",
-    "taken_by", "profile_of",
+    "consumed_by", "profile_of",
 )  # fmt: skip
 
 
@@ -103,7 +103,7 @@ SCORERS = [
 
 @cache
 def data():
-    return sr.datasets.synthetic(n_users=40, n_items=20, n_rows=400, days=300, seed=1)
+    return sr.datasets.synthetic(n_users=40, n_items=20, n_rows=400, days=300, random_state=1)
 
 
 @cache
@@ -121,11 +121,11 @@ def given_counts():
 def models():
     return [
         sr.InductiveConformal("CM12").fit(counts()),
-        sr.InductiveConformal("CM3", smoothed=True, seed=3).fit(counts()),
+        sr.InductiveConformal("CM3", smoothed=True, random_state=3).fit(counts()),
         sr.TransductiveConformal().fit(counts()),
         sr.PrecedenceMining().fit(counts()),
         sr.PopulationConformal("CM12").fit(counts()),
-        sr.PopulationConformal("CM8", promise="hit", horizon=2, window=60).fit(counts()),
+        sr.PopulationConformal("CM8", guarantee="hit", horizon=2, window=60).fit(counts()),
         sr.InductiveConformal("CM4").fit(given_counts()),
         sr.PopulationConformal("CM4"),
     ]
@@ -142,10 +142,11 @@ def right():
         "history": IDS, "items": IDS, "exclude": IDS, "users": IDS, "values": IDS, "known": CODES,
         "confidence": LEVELS, "significance": LEVELS, "alpha": LEVELS, "level": LEVELS,
         "epsilons": [(0.1, 0.3)], "k": [1, 3, 10, 40], "n": [1, 3], "n_users": [3, 30],
-        "n_items": [5, 30], "n_rows": [30, 60], "seed": [0, 7, 2**64 - 1], "measure": measure,
-        "recipe": measure, "given": measure, "promise": ["miss-rate", "hit"], "data": some_data,
+        "n_items": [5, 30], "n_rows": [30, 60], "random_state": [0, 7, 2**64 - 1],
+        "measure": measure, "recipe": measure, "given": measure, "guarantee": ["recall", "hit"],
+        "data": some_data,
         "interactions": some_data, "statistics": some_data, "horizon": [0.4, 2],
-        "cut": ["rank", "score"], "window": [None, 60], "train_share": [0.3, 0.5],
+        "threshold": ["rank", "score"], "window": [None, 60], "train_share": [0.3, 0.5],
         "aggregate": ["max", "median"], "zeros": ["exact", "product"], "top": [1, 2],
         "ties": ["order", "strict", 0.2], "strategy": ["auto", "dense", "bounded", "on-demand"],
         "source": [frame, frame.to_pandas(), frame.to_arrow(), "nowhere.csv"], "code": [0, 3],

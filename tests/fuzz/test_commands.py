@@ -7,7 +7,7 @@ from fuzz import commands
 
 def test_random_command_lines_answer_or_refuse_in_a_sentence(monkeypatch):
     monkeypatch.setattr(commands, "AS_PROCESSES", 0)
-    tally = commands.run(60, seed=4)
+    tally = commands.run(60, random_state=4)
     assert not tally.failures, tally.examples
     assert tally.answered
     assert tally.refused

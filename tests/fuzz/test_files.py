@@ -34,7 +34,7 @@ def parquet(path, **columns):
 
 
 def test_mangled_files_are_answered_or_refused_by_name():
-    tally = files.run(300, seed=1)
+    tally = files.run(300, random_state=1)
     assert tally.tried == 300
     assert not tally.failures, tally.examples
     assert tally.answered > 30

@@ -12,6 +12,6 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize(("kind", "n"), [(folders, 15), (requests, 120), (kills, 2)])
 def test_nothing_fails(kind, n):
-    tally = kind.run(n, seed=5)
+    tally = kind.run(n, random_state=5)
     assert not tally.failures, tally.examples
     assert tally.tried >= n

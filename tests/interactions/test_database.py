@@ -162,8 +162,8 @@ def table_comment(address, table):
 
 
 def test_recommend_all_writes_a_table(address, cli, tmp_path):
-    taken = sr.datasets.synthetic(n_users=40, n_items=20, n_rows=500, seed=2)
-    model = sr.InductiveConformal("CM12").fit(taken)
+    consumed = sr.datasets.synthetic(n_users=40, n_items=20, n_rows=500, random_state=2)
+    model = sr.InductiveConformal("CM12").fit(consumed)
     model.save(tmp_path / "model")
     asked = ("recommend", tmp_path / "model", "--all", "--confidence", "0.5", "--output", address)
     done = cli(*asked, "--table", "picks")
@@ -233,9 +233,9 @@ UNUSABLE += ["postgresql://shop:hu/hush@h/db", "mysql://shop:hush@h/db", "Postgr
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    taken = sr.datasets.synthetic(n_users=30, n_items=9, n_rows=150, seed=2)
+    consumed = sr.datasets.synthetic(n_users=30, n_items=9, n_rows=150, random_state=2)
     path = tmp_path_factory.mktemp("models") / "model"
-    sr.PopulationConformal("CM12", n_calibration=10).fit(taken).save(path)
+    sr.PopulationConformal("CM12", n_calibration=10).fit(consumed).save(path)
     return path
 
 
@@ -263,8 +263,8 @@ def test_no_password_is_kept_or_printed(secret, postgres, cli, tmp_path):
     import psycopg  # noqa: PLC0415
 
     place = postgres()
-    taken = sr.datasets.synthetic(n_users=40, n_items=12, n_rows=300, seed=2).to_frame()
-    write_table([taken.with_columns(pl.col("datetime").dt.epoch("s"))], place, "log")
+    consumed = sr.datasets.synthetic(n_users=40, n_items=12, n_rows=300, random_state=2).to_frame()
+    write_table([consumed.with_columns(pl.col("datetime").dt.epoch("s"))], place, "log")
     address = place.replace("surerec@", f"surerec:{secret}@")
     query = ("--query", "SELECT * FROM log")
     model, live = tmp_path / "model", tmp_path / "live"

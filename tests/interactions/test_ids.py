@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surerec import InputError, Interactions
-from surerec.interactions import GrowingIds, IdMap, encode, read_user_groups
+from surerec.interactions import GrowingIds, IdMap, encode, read_user_segments
 
 numbers = st.lists(st.integers(-(2**63), 2**63 - 1), unique=True)
 texts = st.lists(st.text(max_size=5), unique=True)
@@ -71,7 +71,7 @@ def test_floats_that_a_file_holds_as_text_stay_found():
     ],
 )
 def test_groups_of_users_come_from_a_series_or_mapping_with_ids_of_pandas(given):
-    groups = read_user_groups(given, "c", IdMap(pl.Series([5, 7, 12346]), noun="user"))
+    groups = read_user_segments(given, "c", IdMap(pl.Series([5, 7, 12346]), noun="user"))
     assert (groups.names, groups.codes.tolist()) == (("AT", "DE"), [-1, 0, 1])
 
 
@@ -80,7 +80,7 @@ def test_numbers_that_name_groups_are_written_alike(values):
     users = IdMap(pl.Series([5, 7, 12346]), noun="user")
     mapping = dict(zip([5, 7, 12346], values, strict=True))
     for source in (mapping, pd.Series(values, [5, 7, 12346])):
-        groups = read_user_groups(source, "c", users)
+        groups = read_user_segments(source, "c", users)
         assert (groups.names, groups.codes.tolist()) == (("3", "4"), [0, 1, -1])
 
 
@@ -94,11 +94,11 @@ steps = st.lists(st.tuples(st.sampled_from(["add", "remove", "find"]), st.intege
 
 
 @given(steps, st.booleans())
-def test_one_id_is_found_as_among_others(taken, as_text):
+def test_one_id_is_found_as_among_others(consumed, as_text):
     base = pl.Series([3, 1, 7]) if not as_text else pl.Series(["3", "1", "7"])
     ids, known = GrowingIds(IdMap(base, noun="user")), {"3": 0, "1": 1, "7": 2}
     gone = set()
-    for what, number in taken:
+    for what, number in consumed:
         text = str(number)
         if what == "add":
             known.setdefault(text, len(known))

@@ -20,17 +20,17 @@ def profiles():
 
 
 def test_readers_number_items_by_popularity():
-    taken = sr.Interactions.from_profiles([0, 2, 3], [1, 0, 1])
-    assert sr.count_precedence(taken).popularity.tolist() == [0, 1]
-    assert np.diff(np.bincount(taken.items_taken)).max() <= 0
+    consumed = sr.Interactions.from_profiles([0, 2, 3], [1, 0, 1])
+    assert sr.count_precedence(consumed).popularity.tolist() == [0, 1]
+    assert np.diff(np.bincount(consumed.item_codes)).max() <= 0
 
 
 def test_popularity_follows_support_under_other_codes():
-    taken = profiles()
-    assert sr.count_precedence(taken).popularity.tolist() == [2, 1, 0]
+    consumed = profiles()
+    assert sr.count_precedence(consumed).popularity.tolist() == [2, 1, 0]
     # Of some rows, by these rows alone.
-    assert sr.count_precedence(taken.until(5)).popularity[2] == 0
-    assert sr.count_precedence(taken).without_user(1).popularity[0] == 2
+    assert sr.count_precedence(consumed.until(5)).popularity[2] == 0
+    assert sr.count_precedence(consumed).without_user(1).popularity[0] == 2
 
 
 def test_nobody_is_recommended_what_nobody_else_consumed():
@@ -42,11 +42,11 @@ def test_nobody_is_recommended_what_nobody_else_consumed():
 
 
 def test_only_forgets_what_the_other_rows_tell():
-    taken = sr.Interactions.from_profiles([0, 3, 6, 8], [0, 1, 2, 0, 1, 3, 3, 4])
-    some = taken.only(np.array([True, True, False, False, True, False, False, False]))
+    consumed = sr.Interactions.from_profiles([0, 3, 6, 8], [0, 1, 2, 0, 1, 3, 3, 4])
+    some = consumed.only(np.array([True, True, False, False, True, False, False, False]))
     assert (some.n_users, some.n_items, some.n_rows) == (2, 2, 3)
     assert some.users.ids.to_list() == [0, 1]
-    assert some.items[0] == taken.items[int(taken.taken(0)[1])]  # two users consumed it
+    assert some.items[0] == consumed.items[int(consumed.consumed(0)[1])]  # two users consumed it
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=30), st.data())

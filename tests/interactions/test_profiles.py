@@ -16,9 +16,9 @@ def slow_profiles(rows):
     """Sort by user and time, which is stable, and keep what a user has not taken before."""
     profiles = {}
     for user, item, time in sorted(rows, key=lambda row: (row[0], row[2])):
-        taken = profiles.setdefault(user, [])
-        if item not in [earlier for earlier, _ in taken]:
-            taken.append((item, time))
+        consumed = profiles.setdefault(user, [])
+        if item not in [earlier for earlier, _ in consumed]:
+            consumed.append((item, time))
     return profiles
 
 

@@ -188,10 +188,10 @@ def test_a_given_time_format_is_followed(write):
 
 def test_ratings_must_be_above_the_threshold(write):
     path = write("r.csv", CSV)
-    assert sr.read_interactions(path, threshold=3).n_rows == 2
+    assert sr.read_interactions(path, rating_above=3).n_rows == 2
     zeros = write("z.csv", "user,item,rating,time\n1,1,0,1\n1,2,1,2\n")
     assert sr.read_interactions(zeros).rows_read.below_threshold == 1
-    assert sr.read_interactions(zeros, threshold=None).n_rows == 2
+    assert sr.read_interactions(zeros, rating_above=None).n_rows == 2
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_renaming_ids_changes_nothing(data, kind):
     renamed = frame.with_columns(rename("user").alias("user"), rename("item").alias("item"))
     plain, other = sr.read_interactions(frame), sr.read_interactions(renamed)
     np.testing.assert_array_equal(plain.offsets, other.offsets)
-    np.testing.assert_array_equal(plain.items_taken, other.items_taken)
+    np.testing.assert_array_equal(plain.item_codes, other.item_codes)
     np.testing.assert_array_equal(plain.times, other.times)
 
 
@@ -249,7 +249,7 @@ def test_threads_change_nothing(monkeypatch, threads):
     reference = sr.read_interactions(frame)
     monkeypatch.setenv("SUREREC_THREADS", threads)
     again = sr.read_interactions(frame)
-    np.testing.assert_array_equal(reference.items_taken, again.items_taken)
+    np.testing.assert_array_equal(reference.item_codes, again.item_codes)
     np.testing.assert_array_equal(reference.times, again.times)
     assert reference.users.ids.equals(again.users.ids)
 
@@ -258,5 +258,5 @@ def test_threads_change_nothing(monkeypatch, threads):
 @pytest.mark.parametrize("separator", [",", "::"])
 def test_a_name_with_signs_of_a_pattern_is_a_name(write, name, separator):
     path = write(name, separator.join(("1", "7", "5", "100")) + "\n")
-    taken = sr.read_interactions(path, columns=["user_id", "item_id", "rating", "timestamp"])
-    assert taken.n_rows == 1
+    consumed = sr.read_interactions(path, columns=["user_id", "item_id", "rating", "timestamp"])
+    assert consumed.n_rows == 1

@@ -22,7 +22,7 @@ def outcome(source, *, numbers=True, **settings):
             read = sr.read_interactions(source, **settings)
         except sr.InputError as error:
             return str(error)
-    arrays = (read.offsets, read.items_taken, read.times)
+    arrays = (read.offsets, read.item_codes, read.times)
     ids = (read.users.ids, read.items.ids)
     return (
         [array.tolist() for array in arrays],
@@ -61,20 +61,20 @@ def outcome(source, *, numbers=True, **settings):
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
 def test_numbers_are_what_their_texts_are(write, text, encoding):
     path = write("r.csv", text.encode(encoding, errors="replace"))
-    for settings in ({}, {"skip_bad": True}, {"threshold": None}):
+    for settings in ({}, {"skip_bad": True}, {"rating_above": None}):
         assert outcome(path, **settings) == outcome(path, numbers=False, **settings)
 
 
-@pytest.mark.parametrize("threshold", [None, 3.0])
-def test_a_folder_of_films_is_read_like_its_files_one_by_one(tmp_path, threshold):
+@pytest.mark.parametrize("rating_above", [None, 3.0])
+def test_a_folder_of_films_is_read_like_its_files_one_by_one(tmp_path, rating_above):
     rng = np.random.default_rng(2)
     for film in range(1, 30):
         rows = zip(rng.integers(1, 9, film), rng.integers(1, 6, film), strict=True)
         lines = [f"{user},{rating},200{film % 10}-0{rating}-1{rating}" for user, rating in rows]
         end = "\n" if film % 2 else ""  # not every file ends with a newline
         (tmp_path / f"mv_{film:07}.txt").write_text(f"{film}:\n" + "\n".join(lines) + end)
-    expected = outcome(tmp_path, numbers=False, threshold=threshold)
-    assert outcome(tmp_path, threshold=threshold) == expected
+    expected = outcome(tmp_path, numbers=False, rating_above=rating_above)
+    assert outcome(tmp_path, rating_above=rating_above) == expected
     assert expected[3].rows == sum(range(1, 30))
 
 

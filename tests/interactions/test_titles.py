@@ -111,22 +111,22 @@ def test_titles_from_elsewhere_match_by_the_rules_of_ids(orders, tmp_path, kind)
 
 
 def test_text_ids_and_the_column_of_another_name(tmp_path):
-    taken = pl.DataFrame({"u": [1, 1], "article": ["007", "A/8"], "ts": [1, 2]})
+    consumed = pl.DataFrame({"u": [1, 1], "article": ["007", "A/8"], "ts": [1, 2]})
     titles = as_path(tmp_path, "article,bezeichnung\n007,Bond\nA/8,Chair\n7,Seven\n")
-    found = sr.read_interactions(taken, user="u", titles=titles, title="bezeichnung")
+    found = sr.read_interactions(consumed, user="u", titles=titles, title="bezeichnung")
     assert by_id(found) == {"007": "Bond", "A/8": "Chair"}
     assert found.titles_read.unknown == 1
     # The column of items has another name here than in the interactions.
     other = as_path(tmp_path, "sku,title\n007,Bond\n", "other.csv")
-    found = sr.read_interactions(taken, user="u", item="article", titles=other)
+    found = sr.read_interactions(consumed, user="u", item="article", titles=other)
     assert by_id(found) == {"007": "Bond", "A/8": None}
 
 
 @pytest.mark.parametrize("titles", [{10: "Lamp", 2.5: "x"}, "sku,title\n10,Lamp\n20,\n"])
 def test_ids_that_pandas_wrote_as_floats_match_whole_numbers(tmp_path, titles):
-    taken = as_path(tmp_path, "user,sku,time\n1,10.0,1\n1,20.0,2\n", "taken.csv")
+    consumed = as_path(tmp_path, "user,sku,time\n1,10.0,1\n1,20.0,2\n", "taken.csv")
     given = as_path(tmp_path, titles) if isinstance(titles, str) else titles
-    assert by_id(sr.read_interactions(taken, titles=given)) == {10: "Lamp", 20: None}
+    assert by_id(sr.read_interactions(consumed, titles=given)) == {10: "Lamp", 20: None}
 
 
 def test_of_several_titles_in_a_file_the_most_frequent_counts(orders, tmp_path):

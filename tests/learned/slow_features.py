@@ -16,9 +16,9 @@ class SlowFeatures:
         self.n_items = n_items
         self.ties = ties
         self.support = [sum(self.took(p, i) for p in profiles) for i in range(n_items)]
-        taken = np.array([[float(self.took(p, i)) for i in range(n_items)] for p in profiles])
-        taken = taken.reshape(len(profiles), n_items)
-        self.inverse = np.linalg.inv(taken.T @ taken + strength * np.eye(n_items))
+        consumed = np.array([[float(self.took(p, i)) for i in range(n_items)] for p in profiles])
+        consumed = consumed.reshape(len(profiles), n_items)
+        self.inverse = np.linalg.inv(consumed.T @ consumed + strength * np.eye(n_items))
 
     def took(self, profile, item):
         return any(item == other for other, _ in profile)

@@ -27,21 +27,21 @@ class Case:
     """Random profiles with ties in time, a history, and nobody, one or a group to leave out."""
 
     def __init__(self, data):
-        taken = data.draw(st.lists(a_profile, min_size=2, max_size=8), label="profiles")
+        consumed = data.draw(st.lists(a_profile, min_size=2, max_size=8), label="profiles")
         self.ties = data.draw(st.sampled_from(["order", "strict"]), label="ties")
         self.strategy = data.draw(st.sampled_from(["dense", "bounded", "on-demand"]))
         gaps = st.sampled_from([0, 0, 1, 90_000])
         times = []
-        for profile in taken:
+        for profile in consumed:
             steps = [data.draw(gaps) for _ in profile]
             times.append((DATES + SECOND * np.cumsum(steps)).tolist())
         self.interactions = sr.Interactions.from_profiles(
-            np.cumsum([0, *map(len, taken)]),
-            np.concatenate(taken),
+            np.cumsum([0, *map(len, consumed)]),
+            np.concatenate(consumed),
             np.concatenate(times),
             item_ids=range(N_ITEMS),
         )
-        users = st.lists(st.integers(0, len(taken) - 1), max_size=3, unique=True)
+        users = st.lists(st.integers(0, len(consumed) - 1), max_size=3, unique=True)
         self.users = tuple(data.draw(users, label="left out"))
         items = st.integers(0, self.interactions.n_items - 1)
         self.history = data.draw(st.lists(items, min_size=1, max_size=N_ITEMS, unique=True))
@@ -61,7 +61,7 @@ class Case:
         data = self.interactions
         profiles = []
         for user, (a, b) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True)):
-            rows = zip(data.items_taken[a:b].tolist(), data.times[a:b].tolist(), strict=True)
+            rows = zip(data.item_codes[a:b].tolist(), data.times[a:b].tolist(), strict=True)
             if user not in self.users:
                 profiles.append(list(rows))
         return SlowFeatures(profiles, data.n_items, self.ties, 1.5 * data.n_users)
@@ -98,7 +98,7 @@ def test_some_columns_are_the_same_as_in_all(data):
 @pytest.mark.parametrize("ties", ["order", "strict"])
 def test_where_rows_are_held_changes_not_a_bit(ties):
     """Of a large catalogue most rows are compressed, and most of their columns are empty."""
-    goods = sr.datasets.synthetic(n_users=150, n_items=1500, n_rows=7500, ties=0.3, seed=8)
+    goods = sr.datasets.synthetic(n_users=150, n_items=1500, n_rows=7500, ties=0.3, random_state=8)
     ridge = Ridge.fit(goods, most_items=50)
     dense, bounded, few = (
         Features(sr.count_precedence(goods, ties=ties, **how), ridge)
@@ -109,7 +109,7 @@ def test_where_rows_are_held_changes_not_a_bit(ties):
     assert len(held.dense) > 10
     chance = np.random.default_rng(1)
     for user in np.argsort(-np.diff(goods.offsets))[[0, 1, 40, 100]].tolist():
-        history = goods.taken(user).astype(np.int64)[:60]
+        history = goods.consumed(user).astype(np.int64)[:60]
         for without in ((), (user,), (user, 3)):
             for n_columns in (None, 20, 1000):
                 columns = (
@@ -122,14 +122,14 @@ def test_where_rows_are_held_changes_not_a_bit(ties):
 
 
 def test_an_empty_history_is_refused():
-    films = sr.datasets.synthetic(n_users=20, n_items=10, n_rows=100, seed=3)
+    films = sr.datasets.synthetic(n_users=20, n_items=10, n_rows=100, random_state=3)
     with pytest.raises(InputError, match="history is empty"):
         Features(sr.count_precedence(films)).of(np.empty(0, dtype=np.int64))
 
 
 def test_items_that_nobody_took_have_features_too():
-    taken = sr.Interactions.from_profiles([0, 2, 4], [0, 1, 1, 0], item_ids=range(4))
-    statistics = sr.count_precedence(taken)
+    consumed = sr.Interactions.from_profiles([0, 2, 4], [0, 1, 1, 0], item_ids=range(4))
+    statistics = sr.count_precedence(consumed)
     for users in ((), (0,), (0, 1)):
-        found = Features(statistics).of(np.arange(taken.n_items), without=users)
+        found = Features(statistics).of(np.arange(consumed.n_items), without=users)
         assert np.isfinite(found).all()

@@ -19,9 +19,9 @@ def examples():
     """Items that are taken where the first feature, the last of all, or chance is high."""
     chance, n = np.random.default_rng(1), N_USERS * N_EACH
     features = chance.random((n, len(NAMES)), dtype=np.float32)
-    taken = features[:, 0] + features[:, -1] + chance.random(n) > 1.8
+    consumed = features[:, 0] + features[:, -1] + chance.random(n) > 1.8
     owners = np.repeat(np.arange(N_USERS), N_EACH)
-    return Examples(features, taken.astype(np.float32), np.zeros(n), owners % 5 == 1, owners)
+    return Examples(features, consumed.astype(np.float32), np.zeros(n), owners % 5 == 1, owners)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def test_trees_look_at_the_columns_that_they_are_given_and_no_others(binned):
 def test_the_users_held_out_stop_it(examples):
     """What is learned by heart is of no use to them, so that few trees are left."""
     chance = np.random.default_rng(2)
-    noise = examples._replace(taken=chance.permutation(examples.taken))
+    noise = examples._replace(consumed=chance.permutation(examples.consumed))
     text = Binned.of(noise, NAMES).grow(np.arange(len(NAMES)), SMALL, 0)
     assert len(read_trees(text)) < SMALL.most / 2
 
@@ -69,7 +69,7 @@ def test_what_gains_more_than_half_a_standard_error_is_kept(examples, monkeypatc
 
 def test_folds_grow_side_by_side_as_one_after_the_other(examples):
     """Each has data sets of its own: threads that shared one crashed LightGBM now and then."""
-    folds = [examples._replace(taken=np.roll(examples.taken, fold)) for fold in range(4)]
+    folds = [examples._replace(consumed=np.roll(examples.consumed, fold)) for fold in range(4)]
 
     def grow(fold):
         return grow_best(folds[fold], [], Kept((LARGER,)), fold, lambda _: None).text

@@ -18,7 +18,7 @@ from surerec.measures.learned import (
     FEATURES,
     INGREDIENTS,
     LearnedMeasure,
-    LearnedRecipe,
+    LearnedModel,
     LearnedScorer,
 )
 from surerec.measures.learned import _growing as growing
@@ -29,14 +29,14 @@ from surerec.measures.learned._trees import read_trees, write_trees
 
 def with_profile(films, user, items):
     """The same data, but for what one user took."""
-    changed = films.items_taken.copy()
+    changed = films.item_codes.copy()
     changed[films.offsets[user] : films.offsets[user + 1]] = items
     return sr.Interactions(films.users, films.items, films.offsets, changed, films.times)
 
 
 @pytest.fixture(scope="module")
 def films():
-    return sr.datasets.synthetic(n_users=400, n_items=150, n_rows=10_000, seed=5)
+    return sr.datasets.synthetic(n_users=400, n_items=150, n_rows=10_000, random_state=5)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def statistics(films):
 
 @pytest.fixture(scope="module")
 def learned(statistics):
-    return LearnedMeasure.train(statistics)
+    return LearnedModel.train(statistics)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def model(statistics, learned):
 def test_it_ranks_futures_better_than_the_best_formula(films, statistics, scorer):
     def precision(judge):
         found = []
-        for user in choose_users(films, 200, seed=1):
+        for user in choose_users(films, 200, random_state=1):
             split = split_user(films, int(user))
             scores = judge.score(split.known, without_user=split.user)
             scores[split.known] = -np.inf
@@ -73,7 +73,7 @@ def test_it_ranks_futures_better_than_the_best_formula(films, statistics, scorer
 
 
 def test_values_are_calibrated_probabilities(films, scorer):
-    expected = taken = 0.0
+    expected = consumed = 0.0
     for user in range(films.n_users):
         split = split_user(films, user)
         if len(split.known) < 3:
@@ -81,17 +81,17 @@ def test_values_are_calibrated_probabilities(films, scorer):
         scores = scorer.score(split.known, without_user=user)
         candidates = np.setdiff1d(np.arange(films.n_items), split.known)
         expected += scorer.value(scores[candidates], len(split.known), films.n_users).sum()
-        taken += len(split.test)
-    assert expected == pytest.approx(taken, rel=0.1)
+        consumed += len(split.test)
+    assert expected == pytest.approx(consumed, rel=0.1)
 
 
 def test_nobody_is_scored_by_what_was_learned_from_them(films, statistics):
-    learned = LearnedMeasure.train(statistics, n_users=60)
+    learned = LearnedModel.train(statistics, n_users=60)
     user = 11
-    own = films.items_taken[films.offsets[user] : films.offsets[user + 1]]
+    own = films.item_codes[films.offsets[user] : films.offsets[user + 1]]
     others = np.random.default_rng(4).permutation(films.n_items)[: len(own)]
     changed = sr.count_precedence(with_profile(films, user, others))
-    again = LearnedMeasure.train(changed, n_users=60)
+    again = LearnedModel.train(changed, n_users=60)
     fold = learned.fold_for((user,), np.array([2, 40]))
     assert again.folds[fold] == learned.folds[fold]  # those trees never saw the user
     assert any(a != b for a, b in zip(again.folds, learned.folds, strict=True))
@@ -103,7 +103,8 @@ def test_nobody_is_scored_by_what_was_learned_from_them(films, statistics):
 
 def test_the_same_seed_learns_the_same(statistics):
     first, again, other = (
-        LearnedMeasure.train(statistics, n_users=40, n_folds=3, seed=seed) for seed in (3, 3, 4)
+        LearnedModel.train(statistics, n_users=40, n_folds=3, random_state=random_state)
+        for random_state in (3, 3, 4)
     )
     assert first.folds == again.folds
     assert first.folds != other.folds
@@ -141,7 +142,7 @@ def test_it_serves_without_lightgbm_and_says_so_where_it_cannot(
     monkeypatch.setattr(builtins, "__import__", no_lightgbm)
     assert np.isfinite(LearnedScorer(statistics, learned).score(np.array([1]))).all()
     for needs in (
-        lambda: LearnedMeasure.train(statistics),
+        lambda: LearnedModel.train(statistics),
         lambda: scorer.contributions(Query(np.array([1])), 2),
     ):
         with pytest.raises(InputError, match=r"surerec\[learn\]"):
@@ -156,22 +157,22 @@ def test_it_serves_without_lightgbm_and_says_so_where_it_cannot(
         ({"n_folds": 200}, "n_folds"),
         ({"negatives": 0}, "negatives"),
         ({"n_users": 0}, "n_users"),
-        ({"seed": -1}, "seed"),
+        ({"random_state": -1}, "random_state"),
         ({"ingredients": ["trees"]}, "no ingredient 'trees' .* past to future, matrix"),
     ],
 )
 def test_impossible_settings_are_named(statistics, settings, sentence):
     with pytest.raises(InputError, match=sentence):
-        LearnedMeasure.train(statistics, **settings)
+        LearnedModel.train(statistics, **settings)
 
 
 def test_too_few_users_are_refused():
-    few = sr.datasets.synthetic(n_users=15, n_items=30, n_rows=300, seed=1)
+    few = sr.datasets.synthetic(n_users=15, n_items=30, n_rows=300, random_state=1)
     with pytest.raises(InputError, match="users with 5 items or more are left to learn from"):
-        LearnedMeasure.train(sr.count_precedence(few))
+        LearnedModel.train(sr.count_precedence(few))
     counts = sr.PrecedenceStatistics.from_counts([[0, 2], [1, 0]], [3, 3], n_users=3)
     with pytest.raises(InputError, match="no users: the learned measure needs profiles"):
-        LearnedMeasure.train(counts)
+        LearnedModel.train(counts)
 
 
 def test_explain_says_which_features_moved_it(model):
@@ -189,7 +190,7 @@ def test_explain_says_which_features_moved_it(model):
 
 @pytest.mark.parametrize("future", [{"horizon": 3}, {"window": 60.0}, {"horizon": 2, "window": 60}])
 def test_trees_are_trained_for_the_promises_own_future(future):
-    films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, days=400, seed=1)
+    films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, days=400, random_state=1)
     model = sr.PopulationConformal("learned", **future).fit(films)
     params = model.scorer_.learned.params
     assert params["horizon"] == future.get("horizon", 0.4)
@@ -197,11 +198,11 @@ def test_trees_are_trained_for_the_promises_own_future(future):
     if "window" not in future:
         assert params["n_next"] == [3, 3, 3, 3]
     # In the mean over the calibration users, what it says is what happens.
-    users, chances = model.calibration_, model.model_.calibration.chances
-    happened = chances.hits[:80].sum()
+    users, probabilities = model.calibration_, model.model_.calibration.probabilities
+    happened = probabilities.hits[:80].sum()
     said = []
     for user, known in zip(users.users[:80], users.n_known[:80], strict=True):
-        query = Query(films.taken(int(user))[:known].astype(int), (int(user),))
+        query = Query(films.consumed(int(user))[:known].astype(int), (int(user),))
         values = model.scorer_.value(model.scorer_.score_query(query), 1, 1)
         said.append(values[model.statistics_.items_outside(query.history)].sum())
     assert 0.5 < sum(said) / happened < 2
@@ -240,12 +241,12 @@ def test_ingredients_are_kept_where_users_set_aside_gain(statistics, learned, mo
     assert re.search(r"larger trees \((kept|left out): [\d.]+% (better|worse)\)", why)
     # Whatever is said to gain is kept, stored, and computed where people are scored.
     monkeypatch.setattr(growing, "_gain", lambda *_: (0.5, 0.1))
-    every = LearnedMeasure.train(statistics, n_users=200, n_folds=3)
+    every = LearnedModel.train(statistics, n_users=200, n_folds=3)
     assert [fold["kept"] for fold in every.params["ingredients"]] == [[*INGREDIENTS]] * 3
     assert every.feature_names == [*in_words([*EXTRAS])]
     assert {len(tree.leaf_values) for tree in read_trees(every.folds[0])} - {*range(16)}
     scorer = LearnedScorer(statistics, every)
-    back = LearnedRecipe().from_state(statistics, scorer.state())
+    back = LearnedMeasure().from_state(statistics, scorer.state())
     query = Query(np.array([5, 1, 9]), (3,), np.array([1, 2, 400 * DAY]))
     np.testing.assert_array_equal(back.score_query(query), scorer.score_query(query))
     assert len(scorer.contributions(query, 20)) == len(every.feature_names)
@@ -253,16 +254,16 @@ def test_ingredients_are_kept_where_users_set_aside_gain(statistics, learned, mo
     weights = arrays["forward_weights"]
     for damaged in (weights[:-1], weights[:, 0], weights.astype(np.float32), np.array(1.0)):
         with pytest.raises(ValueError, match="of a learned measure"):
-            LearnedRecipe().from_state(
+            LearnedMeasure().from_state(
                 statistics, State(arrays | {"forward_weights": damaged}, texts)
             )
     for part in ("forward_weights", "als_items"):
         others = {name: array for name, array in arrays.items() if name != part}
         with pytest.raises((KeyError, ValueError)):
-            LearnedRecipe().from_state(statistics, State(others, texts))
+            LearnedMeasure().from_state(statistics, State(others, texts))
     # On newer data factors are dealt anew, and whoever shares both folds may be left out together.
     earlier = np.concatenate((np.arange(5, statistics.n_users), np.full(5, -1)))
-    newer = LearnedRecipe().update(scorer, statistics, earlier)
+    newer = LearnedMeasure().update(scorer, statistics, earlier)
     folds = newer.fold_of(np.arange(statistics.n_users))
     assert folds.min() >= 0
     for fold in np.unique(folds):
@@ -271,7 +272,7 @@ def test_ingredients_are_kept_where_users_set_aside_gain(statistics, learned, mo
 
 def test_given_ingredients_are_not_tried(statistics, monkeypatch):
     monkeypatch.setattr(growing, "_gain", None)
-    given = LearnedMeasure.train(
+    given = LearnedModel.train(
         statistics, n_users=200, n_folds=3, ingredients=["larger trees", "past to future"]
     )
     kept = [{"kept": ["past to future", "larger trees"], "gains": {}}] * 3
@@ -279,21 +280,23 @@ def test_given_ingredients_are_not_tried(statistics, monkeypatch):
     assert given.feature_names == [*in_words(["past to future"])]
     assert max(len(tree.leaf_values) for tree in read_trees(given.folds[0])) > 15
     assert given.about(0) == "Its trees were grown with past to future, larger trees."
-    usual = LearnedMeasure.train(statistics, n_users=200, n_folds=3, ingredients=[])
+    usual = LearnedModel.train(statistics, n_users=200, n_folds=3, ingredients=[])
     assert usual.about(1) == "Its trees were grown with the usual features alone."
     assert usual.feature_names == [*FEATURES]
-    back = LearnedRecipe().from_state(statistics, LearnedScorer(statistics, given).state())
+    back = LearnedMeasure().from_state(statistics, LearnedScorer(statistics, given).state())
     assert back.learned.params == given.params
 
 
-def slow_sizes(shares, taken):
+def slow_sizes(shares, consumed):
     """The mean size of sets that miss 10, 30 and 50 % on average, cut by cut."""
-    cuts = np.sort(np.concatenate(taken))
+    cuts = np.sort(np.concatenate(consumed))
     found = []
     for rate in (0.1, 0.3, 0.5):
-        for cut in cuts:
-            sizes = [np.sum(each >= cut) for each in shares]
-            lost = np.mean([np.mean(each <= cut) for each in taken])  # at most, cut by its next
+        for threshold in cuts:
+            sizes = [np.sum(each >= threshold) for each in shares]
+            lost = np.mean(
+                [np.mean(each <= threshold) for each in consumed]
+            )  # at most, cut by its next
             if lost >= rate - 1e-12:
                 break
         found.append(np.mean(sizes))
@@ -301,23 +304,23 @@ def slow_sizes(shares, taken):
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_sizes_of_sets_are_those_of_trying_every_cut(seed):
-    chance = np.random.default_rng(seed)
+def test_sizes_of_sets_are_those_of_trying_every_cut(random_state):
+    chance = np.random.default_rng(random_state)
     shares = [np.sort(chance.random(chance.integers(3, 9)).astype(np.float32)) for _ in range(4)]
-    taken = [chance.permutation(each)[: chance.integers(1, 4)] for each in shares]
+    consumed = [chance.permutation(each)[: chance.integers(1, 4)] for each in shares]
     draws = np.array([[1, 1, 1, 1], [2, 0, 1, 1], [0, 0, 3, 1]])
-    found = growing._HeldOutRanks(shares, taken).sizes(draws)
+    found = growing._HeldOutRanks(shares, consumed).sizes(draws)
     for row, draw in enumerate(draws):
         people = np.repeat(np.arange(4), draw)
-        expected = slow_sizes([shares[k] for k in people], [taken[k] for k in people])
+        expected = slow_sizes([shares[k] for k in people], [consumed[k] for k in people])
         np.testing.assert_allclose(found[row], expected)
 
 
 def test_what_no_tree_of_a_fold_looks_at_is_not_computed(statistics, monkeypatch):
     monkeypatch.setattr(growing, "_gain", lambda *_: (0.5, 0.1))
-    every = LearnedMeasure.train(statistics, n_users=200, n_folds=3)
+    every = LearnedModel.train(statistics, n_users=200, n_folds=3)
     # Fold 0 is as it was learned; fold 1 has trees that split by none of the ingredients.
-    usual = LearnedMeasure.train(statistics, n_users=200, n_folds=3, ingredients=[])
+    usual = LearnedModel.train(statistics, n_users=200, n_folds=3, ingredients=[])
     plain = write_trees(read_trees(usual.folds[0]), every.feature_names)
     mixed = replace(every, folds=[every.folds[0], plain, plain])
     scorer = LearnedScorer(statistics, mixed)
@@ -344,7 +347,7 @@ def test_what_no_tree_of_a_fold_looks_at_is_not_computed(statistics, monkeypatch
 
 def test_without_implicit_no_factors_are_tried(statistics, monkeypatch):
     monkeypatch.setitem(sys.modules, "implicit.cpu.als", None)
-    learned = LearnedMeasure.train(statistics, n_users=200, n_folds=3)
+    learned = LearnedModel.train(statistics, n_users=200, n_folds=3)
     for fold in learned.params["ingredients"]:
         assert fold["gains"]["matrix factorisation"] == 0
         assert "matrix factorisation" not in fold["kept"]
@@ -357,8 +360,8 @@ def test_damaged_settings_are_refused(statistics, learned, scorer):
         settings["params"]["ingredients"] = damaged
         texts = {**texts, "settings": json.dumps(settings)}
         with pytest.raises((KeyError, ValueError)):
-            LearnedRecipe().from_state(statistics, State(arrays, texts))
+            LearnedMeasure().from_state(statistics, State(arrays, texts))
     with pytest.raises(KeyError):
-        LearnedRecipe().from_state(statistics, State(arrays))
+        LearnedMeasure().from_state(statistics, State(arrays))
     with pytest.raises(InputError, match="train it anew"):
         LearnedScorer(statistics, replace(learned, feature_names=["count"]))

@@ -9,34 +9,34 @@ from sklearn.metrics import roc_auc_score
 import surerec as sr
 from surerec._words import DAY
 from surerec.measures.als import AlsSettings, Factorisation
-from surerec.measures.learned import LearnedMeasure, _ridge
+from surerec.measures.learned import LearnedModel, _ridge
 from surerec.measures.learned import _features as features_module
 from surerec.measures.learned import _growing as growing
 from surerec.measures.learned._features import EXTRAS, Features
 from surerec.measures.learned._ridge import ForwardRidge, Ridge, RidgeQuery
 
 USER, CUT = 7, 8
-HOW = AlsSettings(folds=3, seed=0)
+HOW = AlsSettings(folds=3, random_state=0)
 
 
 @pytest.fixture(scope="module")
 def films():
-    return sr.datasets.synthetic(n_users=120, n_items=60, n_rows=3000, days=400, seed=5)
+    return sr.datasets.synthetic(n_users=120, n_items=60, n_rows=3000, days=400, random_state=5)
 
 
 @pytest.fixture(scope="module")
 def goods():
     """Every user consumes 16 of 900 items at random: what anybody consumes tells nothing."""
     chance = np.random.default_rng(3)
-    taken = np.concatenate([chance.permutation(900)[:16] for _ in range(240)])
-    return sr.Interactions.from_profiles(np.arange(0, len(taken) + 1, 16), taken)
+    consumed = np.concatenate([chance.permutation(900)[:16] for _ in range(240)])
+    return sr.Interactions.from_profiles(np.arange(0, len(consumed) + 1, 16), consumed)
 
 
-def other_future(films, user, cut):
+def other_future(films, user, threshold):
     """The same data, but that one user took other items after a cut, and later."""
-    where = np.arange(films.offsets[user] + cut, films.offsets[user + 1])
-    items, times = films.items_taken.copy(), films.times.copy()
-    free = np.setdiff1d(np.arange(films.n_items), films.taken(user)[:cut])
+    where = np.arange(films.offsets[user] + threshold, films.offsets[user + 1])
+    items, times = films.item_codes.copy(), films.times.copy()
+    free = np.setdiff1d(np.arange(films.n_items), films.consumed(user)[:threshold])
     items[where] = np.random.default_rng(1).permutation(free)[: len(where)]
     times[where] += 40 * DAY
     return sr.Interactions(films.users, films.items, films.offsets, items, times)
@@ -44,7 +44,7 @@ def other_future(films, user, cut):
 
 def leaks(films, features_of):
     """Return whether a person's features change with what they took after the cut."""
-    history = films.taken(USER)[:CUT].astype(int)
+    history = films.consumed(USER)[:CUT].astype(int)
     both = [
         features_of(Features(sr.count_precedence(data), extras=tuple(EXTRAS)), data, history)
         for data in (films, other_future(films, USER, CUT))
@@ -59,7 +59,9 @@ def test_no_feature_knows_the_future_of_the_person(films):
 def rare_items(n_users=60):
     """Films of which a third were consumed once, and few by many."""
     chance = np.random.default_rng(2)
-    popular = sr.datasets.synthetic(n_users=n_users, n_items=50, n_rows=700, seed=2).to_frame()
+    popular = sr.datasets.synthetic(
+        n_users=n_users, n_items=50, n_rows=700, random_state=2
+    ).to_frame()
     own = pl.DataFrame(
         {
             "user_id": chance.permutation(np.repeat(popular["user_id"].unique().to_numpy(), 2)),
@@ -82,7 +84,7 @@ def test_left_out_is_as_never_there(monkeypatch, most_items):
     features = Features(statistics, extras=extras)
     compared = 0
     for user in range(0, data.n_users, 4):
-        profile = data.taken(user).astype(np.int64)
+        profile = data.consumed(user).astype(np.int64)
         others = data.only(np.repeat(np.arange(data.n_users) != user, np.diff(data.offsets)))
         never = Features(sr.count_precedence(others), extras=extras)
         codes = others.items.codes(data.items.ids)
@@ -115,7 +117,7 @@ def recognised(goods, features_of):
     rows, consumed, owners, items = [], [], [], []
     chance = np.random.default_rng(0)
     for user in range(goods.n_users):
-        profile = goods.taken(user).astype(np.int64)
+        profile = goods.consumed(user).astype(np.int64)
         found = features_of(features, profile[:9], user)
         support = statistics.without_user(user).support
         mine = profile[9:][support[profile[9:]] > 0]
@@ -160,7 +162,7 @@ def test_planted_rounding_of_a_ridge_is_recognised(goods, monkeypatch):
     ridge = slice(-4, None)
     own, residue = 0, 0
     for user in range(goods.n_users):
-        profile = goods.taken(user).astype(np.int64)
+        profile = goods.consumed(user).astype(np.int64)
         only = np.intersect1d(statistics.unknown_without((user,)), profile[9:])
         found = features.of(profile[:9], without=(user,))[ridge][:, only]
         own, residue = own + len(only), residue + int((found != 0).any(axis=0).sum())
@@ -168,7 +170,7 @@ def test_planted_rounding_of_a_ridge_is_recognised(goods, monkeypatch):
     assert residue > 0
     monkeypatch.undo()
     for user in range(goods.n_users):
-        profile = goods.taken(user).astype(np.int64)
+        profile = goods.consumed(user).astype(np.int64)
         only = np.intersect1d(statistics.unknown_without((user,)), profile[9:])
         assert not features.of(profile[:9], without=(user,))[ridge][:, only].any()
 
@@ -185,11 +187,11 @@ def test_a_ridge_from_past_to_future_planted_with_the_persons_own_is_found(films
         return ForwardRidge.fit(data).score([query], data.n_items)[0]
 
     def planted(_, data, history, without=()):
-        return expected(data, history, [data.taken(user).astype(int) for user in without])
+        return expected(data, history, [data.consumed(user).astype(int) for user in without])
 
     def half_left_out(_, data, history):
         """Without the first half alone: what it was followed by is still in the weights."""
-        own = data.taken(USER).astype(int)
+        own = data.consumed(USER).astype(int)
         return expected(data, history, [own[: len(own) // 2]])
 
     assert leaks(films, planted)
@@ -236,7 +238,7 @@ def test_examples_come_from_users_whom_the_features_do_not_know(films, monkeypat
         return real(cls, data, *rest, **named)
 
     monkeypatch.setattr(learns, call, classmethod(watched))
-    learned = LearnedMeasure.train(sr.count_precedence(films), n_users=60, n_folds=3)
+    learned = LearnedModel.train(sr.count_precedence(films), n_users=60, n_folds=3)
     members = [
         {films.users.ids[int(u)] for u in np.flatnonzero(learned.fold_of == fold)}
         for fold in range(3)
@@ -247,9 +249,9 @@ def test_examples_come_from_users_whom_the_features_do_not_know(films, monkeypat
 def test_the_choice_of_a_fold_knows_nothing_of_its_users(films, monkeypatch):
     """Ingredients are chosen by others: a fold's choice stays as it is whatever its users took."""
     monkeypatch.setattr(growing, "_FEWEST_JUDGED", 5)
-    learned = LearnedMeasure.train(sr.count_precedence(films), n_users=60, n_folds=3)
+    learned = LearnedModel.train(sr.count_precedence(films), n_users=60, n_folds=3)
     changed = other_future(films, USER, CUT)
-    again = LearnedMeasure.train(sr.count_precedence(changed), n_users=60, n_folds=3)
-    fold = learned.fold_for((USER,), films.taken(USER))
+    again = LearnedModel.train(sr.count_precedence(changed), n_users=60, n_folds=3)
+    fold = learned.fold_for((USER,), films.consumed(USER))
     assert again.params["ingredients"][fold] == learned.params["ingredients"][fold]
     assert again.params["ingredients"] != learned.params["ingredients"]

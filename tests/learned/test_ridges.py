@@ -10,11 +10,11 @@ from surerec.measures.learned._ridge import ForwardRidge, Ridge, RidgeQuery
 
 def ease(interactions, penalty, history, weights, n_items=None):
     """``−P[i, j] / P[j, j]`` of ``P = (XᵀX + λI)⁻¹``, from a matrix of who took what."""
-    taken = np.zeros((interactions.n_users, interactions.n_items))
+    consumed = np.zeros((interactions.n_users, interactions.n_items))
     owners = np.repeat(np.arange(interactions.n_users), np.diff(interactions.offsets))
-    taken[owners, interactions.items_taken] = 1
-    taken = taken[:, :n_items]
-    inverse = np.linalg.inv(taken.T @ taken + penalty * np.eye(taken.shape[1]))
+    consumed[owners, interactions.item_codes] = 1
+    consumed = consumed[:, :n_items]
+    inverse = np.linalg.inv(consumed.T @ consumed + penalty * np.eye(consumed.shape[1]))
     return -(weights @ inverse[history]) / inverse.diagonal()
 
 
@@ -22,10 +22,10 @@ def forward(interactions, penalty, history, weights, n_items=None):
     """``(XᵀX + λI)⁻¹ Xᵀ Y`` from matrices of who took what in which half."""
     before, after = np.zeros((2, interactions.n_users, interactions.n_items))
     for user in range(interactions.n_users):
-        profile = interactions.taken(user)
-        cut = max(len(profile) // 2, 1)
-        before[user, profile[:cut]] = 1
-        after[user, profile[cut:]] = 1
+        profile = interactions.consumed(user)
+        threshold = max(len(profile) // 2, 1)
+        before[user, profile[:threshold]] = 1
+        after[user, profile[threshold:]] = 1
     before, after = before[:, :n_items], after[:, :n_items]
     gram = before.T @ before + penalty * np.eye(before.shape[1])
     return weights @ np.linalg.solve(gram, before.T @ after)[history]
@@ -36,22 +36,22 @@ both = pytest.mark.parametrize(("ridge", "by_definition"), [(Ridge, ease), (Forw
 
 @pytest.fixture(scope="module")
 def films():
-    return sr.datasets.synthetic(n_users=80, n_items=50, n_rows=1500, seed=2)
+    return sr.datasets.synthetic(n_users=80, n_items=50, n_rows=1500, random_state=2)
 
 
 @both
 @given(
     users=st.sets(st.integers(0, 79), max_size=4),
-    seed=st.integers(0, 99),
+    random_state=st.integers(0, 99),
     strength=st.sampled_from([0.05, 0.5, 2.0]),
 )
 def test_leaving_users_out_is_fitting_without_them(
-    films, ridge, by_definition, users, seed, strength
+    films, ridge, by_definition, users, random_state, strength
 ):
-    chance = np.random.default_rng(seed)
+    chance = np.random.default_rng(random_state)
     history = chance.permutation(films.n_items)[: chance.integers(1, 20)]
     weights = chance.random((3, len(history)))
-    left_out = RidgeQuery(history, weights, [films.taken(user).astype(int) for user in users])
+    left_out = RidgeQuery(history, weights, [films.consumed(user).astype(int) for user in users])
     asked = [left_out, RidgeQuery(history[:1], weights[:2, :1], [])]  # found together
     fitted = ridge.fit(films, strength)
     both = fitted.score(asked, films.n_items)
@@ -71,11 +71,11 @@ def test_leaving_users_out_is_fitting_without_them(
 def test_it_keeps_to_the_most_popular_items(films, ridge, by_definition):
     fitted = ridge.fit(films, 0.3, most_items=20)
     n_known = fitted.n_items
-    support = np.bincount(films.items_taken)
+    support = np.bincount(films.item_codes)
     assert 10 < n_known <= 20
     assert support[n_known] < support[n_known - 1]  # all items of one support, or none
     weights = np.ones((1, 3))
-    query = RidgeQuery(np.array([3, 40, 8]), weights, [films.taken(0).astype(int)])
+    query = RidgeQuery(np.array([3, 40, 8]), weights, [films.consumed(0).astype(int)])
     found = fitted.score([query], films.n_items)[0]
     assert (found[0, n_known:] == 0).all()
     others = films.without_users(np.array([0]))

@@ -14,10 +14,10 @@ def slow_sums(forward, back, support, recent):
     one, found = np.float32(1), np.zeros((_sums.N_SUMS, forward.shape[1]), np.float32)
     ratios = []
     for k, (after, before) in enumerate(zip(forward, back, strict=True)):
-        taken = np.float32(support[k])
-        share, back_share = after * (one / taken), before * (one / taken)
-        ratio = after / np.maximum(one, taken - before)
-        cosine = (after + before) * (one / np.sqrt(taken))
+        consumed = np.float32(support[k])
+        share, back_share = after * (one / consumed), before * (one / consumed)
+        ratio = after / np.maximum(one, consumed - before)
+        cosine = (after + before) * (one / np.sqrt(consumed))
         late = share if k >= len(forward) - 5 else 0 * share
         for which, value in (
             (_sums.COUNT, after),
@@ -43,7 +43,7 @@ def slow_sums(forward, back, support, recent):
 
 
 @given(
-    seed=st.integers(0, 10**6),
+    random_state=st.integers(0, 10**6),
     n_rows=st.integers(1, 20),
     n_columns=st.sampled_from([5, 32, 33, 70, 1100]),
     n_own=st.integers(0, 5),
@@ -51,9 +51,9 @@ def slow_sums(forward, back, support, recent):
     kind=st.sampled_from([np.uint16, np.uint32]),
 )
 def test_sums_are_those_of_row_after_row_without_the_user(
-    seed, n_rows, n_columns, n_own, most, kind
+    random_state, n_rows, n_columns, n_own, most, kind
 ):
-    chance = np.random.default_rng(seed)
+    chance = np.random.default_rng(random_state)
     support = chance.integers(1, most, n_rows).astype(np.uint32)
     shares = chance.random((2, n_rows, n_columns)) ** 3
     others = (shares * support[:, None] / shares.sum(axis=0)).astype(kind)

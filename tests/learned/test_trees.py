@@ -13,10 +13,10 @@ def from_text(text):
     return Trees.of(read_trees(text))
 
 
-def grown(seed, n_leaves=15, n_features=5, **settings):
-    chance = np.random.default_rng(seed)
+def grown(random_state, n_leaves=15, n_features=5, **settings):
+    chance = np.random.default_rng(random_state)
     features = np.round(chance.normal(size=(600, n_features)), 1).astype(np.float32)
-    taken = (features[:, 0] * features[:, 1] + chance.normal(size=600) > 0).astype(float)
+    consumed = (features[:, 0] * features[:, 1] + chance.normal(size=600) > 0).astype(float)
     settings = {
         "objective": "binary",
         "num_leaves": n_leaves,
@@ -26,15 +26,15 @@ def grown(seed, n_leaves=15, n_features=5, **settings):
         "num_threads": 1,
         **settings,
     }
-    return lightgbm.train(settings, lightgbm.Dataset(features, taken), 12)
+    return lightgbm.train(settings, lightgbm.Dataset(features, consumed), 12)
 
 
 @settings(max_examples=15)
-@given(seed=st.integers(0, 10**6), n_leaves=st.sampled_from([2, 3, 15, 31, 32, 33, 63, 64]))
-def test_trees_say_to_the_last_bit_what_lightgbm_says(seed, n_leaves):
-    booster = grown(seed, n_leaves)
+@given(random_state=st.integers(0, 10**6), n_leaves=st.sampled_from([2, 3, 15, 31, 32, 33, 63, 64]))
+def test_trees_say_to_the_last_bit_what_lightgbm_says(random_state, n_leaves):
+    booster = grown(random_state, n_leaves)
     trees = from_text(booster.model_to_string())
-    chance = np.random.default_rng(seed + 1)
+    chance = np.random.default_rng(random_state + 1)
     asked = np.round(chance.normal(size=(5, 1500)), 1).astype(np.float32)
     # Values equal to a threshold go left; but 1e-35, which LightGBM has as one, is 0 to it.
     on_border = np.flatnonzero(np.abs(trees.thresholds) > 1e-30)
@@ -77,11 +77,11 @@ def test_too_many_leaves_and_other_splits_are_refused():
 
 
 @settings(max_examples=10)
-@given(seed=st.integers(0, 10**6), n_leaves=st.sampled_from([2, 15, 32, 64]))
-def test_what_is_written_anew_says_the_same_to_lightgbm(seed, n_leaves):
-    booster = grown(seed, n_leaves)
+@given(random_state=st.integers(0, 10**6), n_leaves=st.sampled_from([2, 15, 32, 64]))
+def test_what_is_written_anew_says_the_same_to_lightgbm(random_state, n_leaves):
+    booster = grown(random_state, n_leaves)
     text = write_trees(read_trees(booster.model_to_string()), list("abcde"))
-    asked = np.random.default_rng(seed).normal(size=5).astype(np.float32)
+    asked = np.random.default_rng(random_state).normal(size=5).astype(np.float32)
     expected = booster.predict(asked[None, :], pred_contrib=True)[0]
     np.testing.assert_array_equal(contributions(text, asked), expected)
 

@@ -39,14 +39,14 @@ def open_store(place):
 @pytest.fixture(scope="session")
 def small_model():
     """Return a fitted model of 60 users and 30 items."""
-    films = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=1000, seed=1)
+    films = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=1000, random_state=1)
     return sr.PopulationConformal("CM12", n_calibration=20).fit(films)
 
 
 @pytest.fixture(scope="session")
 def films():
     """Return interactions of 150 users and 50 items."""
-    return sr.datasets.synthetic(n_users=150, n_items=50, n_rows=2500, seed=3)
+    return sr.datasets.synthetic(n_users=150, n_items=50, n_rows=2500, random_state=3)
 
 
 @pytest.fixture(scope="session")

@@ -8,23 +8,27 @@ import numpy as np
 import pytest
 
 import surerec as sr
-from surerec.conformal import Steering
+from surerec.conformal import AdaptiveLevel
 from surerec.errors import InputError
 from surerec.live import Live
 from surerec.live._adaptive import AdaptiveCalibration
 
 LATE = "2024-05-01T12:00:00Z"
-STEERING = Steering((0.1, 0.2), (0.04, 0.3), (3, 4), n=20, user_days=9)
+STEERING = AdaptiveLevel((0.1, 0.2), (0.04, 0.3), (3, 4), n=20, user_days=9)
 
 
 @pytest.fixture(scope="module")
 def films():
-    return sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1)
+    return sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, random_state=1)
 
 
 @pytest.fixture(scope="module")
 def fitted(films):
-    model = sr.PopulationConformal("CM12").fit(films).allow("stock", films.items.ids[:20].to_list())
+    model = (
+        sr.PopulationConformal("CM12")
+        .fit(films)
+        .add_item_list("stock", films.items.ids[:20].to_list())
+    )
     return model.model_
 
 
@@ -71,8 +75,8 @@ def test_what_is_not_adapted_says_so(films, fitted, adapted):
         assert said in str(mine.guarantee)
         assert said in str(adapted.guarantee_to_all(adapted.options(**asked)))
         assert said not in str(theirs.guarantee)
-    together = adapted.recommend(group=films.users.ids[:2].to_list())
-    assert str(together.guarantee).endswith("not steered by events.")
+    group_guarantee = adapted.recommend(group=films.users.ids[:2].to_list())
+    assert str(group_guarantee.guarantee).endswith("not steered by events.")
     assert "not steered" not in str(
         adapted.recommend(user, confidence=0.9, k=3, exclude=some[:2]).guarantee
     )
@@ -83,10 +87,10 @@ def test_what_is_not_adapted_says_so(films, fitted, adapted):
 
 def test_segments_by_a_column_live(films, tmp_path):
     country = {user: "AT" if user % 3 else "DE" for user in films.users.ids}
-    model = sr.PopulationConformal(groups="country").fit(films, user_groups=country)
+    model = sr.PopulationConformal(segments="country").fit(films, user_segments=country)
     known, history = films.users[4], films.items.ids[:6].to_list()
     later = [{"user": 9_999, "item": item, "time": LATE} for item in history]
-    with Live.create(tmp_path / "shop", model, recount=False) as live:
+    with Live.create(tmp_path / "shop", model, refit=False) as live:
         item = live.recommend(known, confidence=0.9).items[0]
         assert live.observe({"user": known, "item": item, "time": LATE}).judged == 1
         live.observe(later)
@@ -97,19 +101,23 @@ def test_segments_by_a_column_live(films, tmp_path):
         assert "in the long run" in str(live.recommend(history=history, segment="DE").guarantee)
         before = live.forget(films.users[int(model.calibration_.users[0])])
         assert before.calibrated
-        live.recount()
+        live.refit()
         refitted = live._state.growing.model
         assert refitted.segments.label(refitted.profiles().users.code(known)) == country[known]
         assert "in the long run" in str(live.recommend(known).guarantee)
-    with Live(tmp_path / "shop", recount=False) as again:
+    with Live(tmp_path / "shop", refit=False) as again:
         assert "the country of this user is not known" in str(again.recommend(9_999).guarantee)
 
 
 def test_item_lists_come_back_with_a_refit_after_a_calibration_user_was_forgotten(films, tmp_path):
-    model = sr.PopulationConformal("CM12").fit(films).allow("stock", films.items.ids[:20].to_list())
-    with Live.create(tmp_path / "shop", model, recount=False) as live:
+    model = (
+        sr.PopulationConformal("CM12")
+        .fit(films)
+        .add_item_list("stock", films.items.ids[:20].to_list())
+    )
+    with Live.create(tmp_path / "shop", model, refit=False) as live:
         live.forget(films.users[int(model.calibration_.users[0])])
         with pytest.raises(InputError, match="no list 'stock'"):
             live.recommend(films.users[5], item_list="stock")
-        live.recount()
+        live.refit()
         assert "'stock'" in str(live.recommend(films.users[5], item_list="stock").guarantee)

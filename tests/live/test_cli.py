@@ -41,7 +41,7 @@ def test_a_model_is_made_live_or_one_sentence_says_why_not(cli, model, tmp_path)
         assert (refused.code, says in refused.err) == (2, True)
     done = cli("live", "init", tmp_path / "shop", films)
     assert (done.code, done.out) == (0, "")
-    assert "is live with population-cm12" in done.err
+    assert "is live with recall-cm12" in done.err
 
 
 def test_events_of_a_file_are_taken_in_once(cli, shop, write):
@@ -56,12 +56,12 @@ def test_events_of_a_file_are_taken_in_once(cli, shop, write):
     assert "40 sent before" in again.err
     said = json.loads(cli("live", "status", shop, "--json").out)
     assert said["n_events"] == 40
-    assert said["promised"] == [0.9, 0.8, 0.7]
+    assert said["nominal"] == [0.9, 0.8, 0.7]
     assert "40 events" in cli("live", "status", shop).out
 
 
 def test_status_reports_users_days_and_the_heaviest_users(cli, shop):
-    with sr.Live(shop, recount=False) as live:
+    with sr.Live(shop, refit=False) as live:
         items = live.recommend(7, confidence=0.9).items[:3]
         n = live.observe([{"user": 7, "item": item} for item in items]).judged
     assert n
@@ -173,14 +173,16 @@ def test_ids_of_a_table_are_texts_and_seconds_may_be_fractions(cli, films, write
 
 
 def test_a_replay_draws_and_tells(cli, tmp_path):
-    films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, days=200, seed=1)
+    films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, days=200, random_state=1)
     films.to_frame().write_csv(tmp_path / "films.csv")
     done = cli(
-        "replay", tmp_path / "films.csv", "--from", "2020-05-01", "--output", tmp_path / "out",
-        "--renew", "30", "--window", "60",
+        "live", "replay", tmp_path / "films.csv", "--from", "2020-05-01",
+        "--output", tmp_path / "out", "--renew", "30", "--window", "60",
     )  # fmt: skip
     assert done.code == 0, done.err
     assert "recalibrated" in done.out
     assert (tmp_path / "out" / "figures" / "replay.png").exists()
-    refused = cli("replay", tmp_path / "films.csv", "--from", "May", "--output", tmp_path / "other")
+    refused = cli(
+        "live", "replay", tmp_path / "films.csv", "--from", "May", "--output", tmp_path / "other"
+    )
     assert (refused.code, "'--from'" in refused.err) == (2, True)

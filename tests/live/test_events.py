@@ -80,8 +80,8 @@ def test_keys_tell_events_apart():
 def slow_levels(model, most):
     films, found = model.statistics_.interactions, []
     for user in range(films.n_users):
-        items, times = films.taken(user).astype(np.int64), films.times_of(user)
-        for place in range(model.min_known, len(items)):
+        items, times = films.consumed(user).astype(np.int64), films.times_of(user)
+        for place in range(model.min_history, len(items)):
             if times[place] // 86_400_000_000 == times[place - 1] // 86_400_000_000:
                 continue
             if model.statistics_.support[items[place]] == 1:
@@ -93,7 +93,7 @@ def slow_levels(model, most):
 
 
 def test_they_are_the_levels_of_the_latest_first_events_of_a_day() -> None:
-    films = sr.datasets.synthetic(n_users=80, n_items=40, n_rows=1600, days=60, seed=2)
+    films = sr.datasets.synthetic(n_users=80, n_items=40, n_rows=1600, days=60, random_state=2)
     model = sr.PopulationConformal("CM12").fit(films)
     assert usual_levels(model.model_, 90).tolist() == slow_levels(model, 90)
     assert (
@@ -104,7 +104,7 @@ def test_they_are_the_levels_of_the_latest_first_events_of_a_day() -> None:
 
 
 def test_a_live_model_watches_for_more_than_that_from_each_recount_on(tmp_path) -> None:
-    films = sr.datasets.synthetic(n_users=120, n_items=40, n_rows=2400, days=400, seed=2)
+    films = sr.datasets.synthetic(n_users=120, n_items=40, n_rows=2400, days=400, random_state=2)
     model = sr.PopulationConformal("CM12").fit(films)
 
     def watches(live):
@@ -114,9 +114,9 @@ def test_a_live_model_watches_for_more_than_that_from_each_recount_on(tmp_path) 
             assert watch.rate == Watch.start(epsilon, usual=(errors, len(levels))).rate
         return [watch.rate for watch in live._state.ledger.watches]
 
-    with Live.create(tmp_path / "shop", model, recount=False) as live:
+    with Live.create(tmp_path / "shop", model, refit=False) as live:
         before = watches(live)
         someone = films.users[3]
         live.observe([{"user": someone, "item": 900 + n, "time": 1.7e9 + n} for n in range(5)])
-        live.recount()
+        live.refit()
         assert watches(live) != before

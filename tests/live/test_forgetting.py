@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import surerec as sr
-from surerec.errors import InputError, UnknownId
+from surerec.errors import InputError, UnknownIdError
 from surerec.live import Live
 
 LATE = "2024-05-01T12:00:00Z"
@@ -17,7 +17,7 @@ LATE = "2024-05-01T12:00:00Z"
 @pytest.fixture(scope="module")
 def orders() -> sr.Interactions:
     """Orders whose user ids are texts, which a file can be searched for."""
-    films = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=1000, seed=1)
+    films = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=1000, random_state=1)
     return sr.read_interactions(
         films.to_frame().with_columns(pl.format("buyer-{}-of-shop", "user_id").alias("user_id"))
     )
@@ -26,26 +26,26 @@ def orders() -> sr.Interactions:
 @pytest.mark.parametrize("measure", ["CM12", "learned"])
 def test_nothing_of_a_forgotten_user_stays(orders, tmp_path, measure) -> None:
     model = sr.PopulationConformal(measure, n_calibration=30).fit(orders)
-    model.allow("stock", orders.items.ids[:20].to_list())
+    model.add_item_list("stock", orders.items.ids[:20].to_list())
     calibrating = model.calibration_.users.tolist()
     ids = orders.users.ids.to_list()
     gone = [ids[code] for code in (*calibrating[:2], *(set(range(60)) - {*calibrating}))]
     gone = [*gone[:4], "buyer-x-of-shop"]
     stays = ids[calibrating[-1]]
     folder = tmp_path / "shop"
-    with Live.create(folder, model, recount=False) as live:
+    with Live.create(folder, model, refit=False) as live:
         live.observe([{"user": user, "item": 900, "time": LATE} for user in (*gone, stays)])
         for n, user in enumerate(gone):
             receipt = live.forget(user)
             assert receipt.calibrated is (n < 2)
             assert receipt.n_events == 1
-            with pytest.raises(UnknownId):
+            with pytest.raises(UnknownIdError):
                 live.recommend(user, confidence=0.9)
         before = live.recommend(stays, confidence=0.9).items
         assert len(live._state.growing.model.calibration.users) == 28
-    with Live(folder, recount=False) as live:
+    with Live(folder, refit=False) as live:
         assert live.recommend(stays, confidence=0.9).items == before
-        live.recount()
+        live.refit()
         assert str(folder / "models" / "000001") not in Path("/proc/self/maps").read_text()
         for file in (each for each in folder.rglob("*") if each.is_file()):
             content = file.read_bytes()
@@ -56,7 +56,7 @@ def test_nothing_of_a_forgotten_user_stays(orders, tmp_path, measure) -> None:
 def test_who_calibrates_only_groups_is_taken_out_of_them(orders, tmp_path) -> None:
     """Groups are drawn from all users, and calibrated when a group is first asked for."""
     model = sr.PopulationConformal("CM12", n_calibration=5).fit(orders)
-    with Live.create(tmp_path / "shop", model, recount=False) as live:
+    with Live.create(tmp_path / "shop", model, refit=False) as live:
         live.recommend(group=orders.users.ids[:2].to_list())
         served = live._state.growing.model
         members = {*served.groups.by_size[2].outcomes.users.tolist()}
@@ -70,10 +70,10 @@ def test_nothing_of_a_forgotten_user_stays_in_postgresql(orders, tmp_path, postg
     psycopg = pytest.importorskip("psycopg")
     model, address = sr.PopulationConformal("CM12").fit(orders), postgres()
     gone = orders.users[int(model.calibration_.users[0])]
-    with Live.create(tmp_path / "shop", model, store=address, recount=False) as live:
+    with Live.create(tmp_path / "shop", model, store=address, refit=False) as live:
         live.observe({"user": gone, "item": 900, "time": LATE})
         live.forget(gone)
-        live.recount()
+        live.refit()
     with psycopg.connect(address) as connection:
         for table in ("surerec_events", "surerec_meta", "surerec_user_days"):
             rows = connection.execute(f"SELECT * FROM {table}").fetchall()  # noqa: S608  # ours
@@ -82,7 +82,7 @@ def test_nothing_of_a_forgotten_user_stays_in_postgresql(orders, tmp_path, postg
 
 def test_all_users_may_be_forgotten(orders, tmp_path) -> None:
     model = sr.PopulationConformal("CM12").fit(orders)
-    with Live.create(tmp_path / "shop", model, recount=False) as live:
+    with Live.create(tmp_path / "shop", model, refit=False) as live:
         for user in orders.users.ids:
             live.forget(user)
         assert live.status().n_events == 0
@@ -92,21 +92,21 @@ def test_all_users_may_be_forgotten(orders, tmp_path) -> None:
 
 def test_a_forgotten_user_is_named_in_no_message(cli, orders, tmp_path) -> None:
     shop, gone = tmp_path / "shop", orders.users[0]
-    Live.create(shop, sr.PopulationConformal("CM12").fit(orders), recount=False).close()
+    Live.create(shop, sr.PopulationConformal("CM12").fit(orders), refit=False).close()
 
     def says(live: Live) -> str:
         users = live._state.growing.profiles.users
-        with pytest.raises(UnknownId) as one:
+        with pytest.raises(UnknownIdError) as one:
             live.recommend(f"{gone}x", confidence=0.9)
         with pytest.raises(InputError, match="ids of the data are text such as") as many:
             users.select(["x", "y", "z"])
         return f"{one.value} {many.value}"
 
-    with Live(shop, recount=False) as live:
+    with Live(shop, refit=False) as live:
         assert repr(gone) in says(live)  # as long as it is known
         live.forget(gone)
         assert repr(gone) not in says(live)
-    with Live(shop, recount=False) as live:
+    with Live(shop, refit=False) as live:
         assert repr(gone) not in says(live)
         live.observe({"user": gone, "item": 5, "time": LATE})  # who comes back is known again
         assert repr(gone) in says(live)
@@ -122,7 +122,7 @@ def test_a_model_is_served_without_its_first_user(orders, tmp_path) -> None:
     from surerec.serving._models import load  # noqa: PLC0415  # of an extra
 
     model = sr.PopulationConformal("CM12").fit(orders)
-    with Live.create(tmp_path / "shop", model, recount=False) as live:
+    with Live.create(tmp_path / "shop", model, refit=False) as live:
         live.forget(orders.users[0])
     served = load(tmp_path / "shop")
     try:

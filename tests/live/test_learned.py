@@ -8,7 +8,7 @@ import pytest
 import surerec as sr
 from surerec.live import Live, Playing, replay
 from surerec.measures import Query
-from surerec.measures.learned import LearnedMeasure, LearnedRecipe, LearnedScorer
+from surerec.measures.learned import LearnedMeasure, LearnedModel, LearnedScorer
 from surerec.measures.learned._features import EXTRAS, Features
 from surerec.precedence import GrowingStatistics
 
@@ -17,12 +17,12 @@ _DAY = 86_400_000_000
 
 @pytest.fixture(scope="module")
 def films() -> sr.Interactions:
-    return sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, days=200, seed=1)
+    return sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, days=200, random_state=1)
 
 
 @pytest.fixture(scope="module")
-def learned(films) -> LearnedMeasure:
-    return LearnedMeasure.train(sr.count_precedence(films))
+def learned(films) -> LearnedModel:
+    return LearnedModel.train(sr.count_precedence(films))
 
 
 def test_on_counts_that_have_not_grown_scores_are_those_of_the_fit(films, learned) -> None:
@@ -41,7 +41,7 @@ def test_counts_grow_and_new_people_and_items_are_scored(films, learned) -> None
     query = Query.of_user(films, 3)
     before = scorer.score_query(query)
     for n in range(40):  # everybody takes one thing now, after what user 3 took last
-        last = films.items[int(films.taken(3)[-1])]
+        last = films.items[int(films.consumed(3)[-1])]
         counts.add(f"9{n}", last, late)
         counts.add(f"9{n}", 777_000, late + 1)
     after = scorer.score_query(query)
@@ -62,7 +62,7 @@ def test_nothing_of_a_person_is_in_what_scores_them(films) -> None:
     rows[films.offsets[user] : films.offsets[user] + 6] = True
     counts = [GrowingStatistics(sr.count_precedence(each)) for each in (films, films.keeping(rows))]
     features = [Features(each, extras=tuple(EXTRAS)) for each in counts]
-    others = [code for code in range(films.n_items) if code not in films.taken(user)]
+    others = [code for code in range(films.n_items) if code not in films.consumed(user)]
     for code in others[:10]:
         counts[0].add(films.users[user], films.items[code], late)
     found = [each.of(known.history, without=(user,)) for each in features]
@@ -72,20 +72,20 @@ def test_nothing_of_a_person_is_in_what_scores_them(films) -> None:
 def test_a_live_learned_model_says_what_stays_and_learns_at_a_recount(films, tmp_path) -> None:
     model = sr.PopulationConformal("learned", n_calibration=100).fit(films)
     someone = films.users[4]
-    with Live.create(tmp_path / "alive", model, recount=False) as live:
+    with Live.create(tmp_path / "alive", model, refit=False) as live:
         late = "2024-05-01T12:00:00Z"
         done = live.observe(
             [{"user": films.users[n], "item": 900 + n % 2, "time": late} for n in range(9)]
             + [{"user": films.users[n], "item": 901 - n % 2, "time": late} for n in range(9)]
         )
-        assert done.taken == 18
+        assert done.consumed == 18
         assert done.judged > 0
         says = str(live.recommend(someone, confidence=0.9).guarantee)
         assert "trees" in says
         receipt = live.forget(films.users[0])
         assert any("trees" in each for each in receipt.stays)
         live.recommend(someone, confidence=0.9)
-        live.recount()
+        live.refit()
         assert live.base_ == 2
         counted = live.recommend(someone, confidence=0.9)
     with Live(tmp_path / "alive") as again:
@@ -94,10 +94,10 @@ def test_a_live_learned_model_says_what_stays_and_learns_at_a_recount(films, tmp
 
 def test_replay_keeps_what_was_learned_for_some_days(films, monkeypatch) -> None:
     fits = []
-    fit = LearnedRecipe.fit
-    monkeypatch.setattr(LearnedRecipe, "fit", lambda *of: fits.append(1) or fit(*of))
+    fit = LearnedMeasure.fit
+    monkeypatch.setattr(LearnedMeasure, "fit", lambda *of: fits.append(1) or fit(*of))
     begin = int(films.times.min()) + 140 * _DAY
-    how = {"renew": 15, "window": 30, "min_known": 3}
+    how = {"renew": 15, "window": 30, "min_history": 3}
     played = replay(films, begin, "learned", playing=Playing(retrain=60, **how))
     assert len(fits) == 2  # for the events that calibrate, and at the beginning
     assert played.outside[2].mean() < 0.5

@@ -28,7 +28,7 @@ def test_windows_close_and_say_what_was_delivered():
         assert np.abs(np.array(window.outside) / 2000 - [0.1, 0.2, 0.3]).max() < 0.02
         assert window.not_judged == {"late": 200}
     assert ledger.not_judged == {"late": 450}
-    assert ledger.steering.n == 4_500
+    assert ledger.adaptive.n == 4_500
 
 
 def test_an_alarm_is_a_sentence_on_unsteered_errors():
@@ -38,23 +38,23 @@ def test_an_alarm_is_a_sentence_on_unsteered_errors():
             ledger.pass_over("new item")
         # Uniform levels keep every promise; later they come too low.
         level = rng.random() * (1.0 if day < 3_000 else 0.6)
-        _, alarms = ledger.judge(level, day * DAY // 10)
-        said += [(day, alarm) for alarm in alarms]
+        _, alerts = ledger.judge(level, day * DAY // 10)
+        said += [(day, alert) for alert in alerts]
     assert said
     assert said[0][0] >= 3_000
     assert "recount or recalibrate" in said[0][1]
     assert "new items are 9% of what is taken" in said[0][1]
     assert "instead of" in said[0][1]
     # Steered, it went on as promised all the time.
-    assert np.abs(np.array(ledger.steering.delivered()) - [0.1, 0.2, 0.3]).max() < 0.01
+    assert np.abs(np.array(ledger.adaptive.delivered()) - [0.1, 0.2, 0.3]).max() < 0.01
 
 
 def test_an_alarm_is_not_repeated_on_its_day_but_on_the_next_or_after_a_recount():
     ledger, days = Ledger.start(LiveTerms()), []
     for n in range(600):
         day = n // 200
-        _, alarms = ledger.judge(0.0, day * DAY + n)
-        days += [day] * len(alarms)
+        _, alerts = ledger.judge(0.0, day * DAY + n)
+        days += [day] * len(alerts)
         ledger.pass_over("repeat")
         again = Ledger.from_state(json.loads(json.dumps(ledger, default=vars)))
         assert again == ledger

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import surerec as sr
-from surerec.errors import InputError, StoreError, UnknownId
+from surerec.errors import InputError, StoreError, UnknownIdError
 from surerec.live import Ledger, Live, LiveTerms
 from surerec.measures import Query
 from tests.precedence.test_growing import assert_same
@@ -30,13 +30,13 @@ def store(place):
 
 @pytest.fixture
 def live(tmp_path, model, store):
-    with Live.create(tmp_path / "shop", model, store=store, recount=False) as made:
+    with Live.create(tmp_path / "shop", model, store=store, refit=False) as made:
         yield made
 
 
-def stream(films, n, seed=0):
+def stream(films, n, random_state=0):
     """Events of known and new people and items; some late, some repeated."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(random_state)
     end = int(films.times.max()) // 1_000_000
     for k in range(n):
         late = -int(rng.integers(1, 900 * 24)) * HOUR if rng.random() < 0.1 else 0
@@ -64,9 +64,9 @@ def answers(live):
 def test_counts_are_those_of_a_fit_on_all_events(live, films, tmp_path):
     log = list(stream(films, 150))
     first, second = live.observe(log[:100]), live.observe(log[100:])
-    assert first.taken + second.taken == live.status().n_events == 150
+    assert first.consumed + second.consumed == live.status().n_events == 150
     for found in (first, second):
-        assert found.judged + sum(found.not_judged.values()) == found.taken
+        assert found.judged + sum(found.not_judged.values()) == found.consumed
     assert set(live.status().not_judged) >= {"repeat", "late", "new item"}
     assert live.status().n_judged == first.judged + second.judged
     assert_same(live._state.growing.statistics, counted(live, tmp_path))
@@ -89,9 +89,9 @@ def test_it_is_judged_by_what_the_person_would_have_been_given(live, films, mode
     code, query = films.items.code(item), Query.of_user(films, place)
     level = model.model_.assess(query, np.array([code])).levels_below[0]
     live.observe({"user": user, "item": item, "time": end + 1})
-    steering = live._state.ledger.steering
-    assert steering == Ledger.start(LiveTerms()).steering.after(level)
-    assert [n == 0 for n in steering.errors] == [inside[c] for c in (0.9, 0.8, 0.7)]
+    adaptive = live._state.ledger.adaptive
+    assert adaptive == Ledger.start(LiveTerms()).adaptive.after(level)
+    assert [n == 0 for n in adaptive.errors] == [inside[c] for c in (0.9, 0.8, 0.7)]
     assert item not in live.recommend(user, confidence=0.9).items
 
 
@@ -100,37 +100,37 @@ def test_sending_again_changes_nothing(live, films):
     live.observe(log)
     before = answers(live), live.status()
     again = live.observe(log + log[:5])
-    assert (again.taken, again.again) == (0, 45)
+    assert (again.consumed, again.again) == (0, 45)
     assert (answers(live), live.status()) == before
     by_content = {"user": 2, "item": 900, "time": 5}
-    assert live.observe([by_content, by_content]).taken == 1
+    assert live.observe([by_content, by_content]).consumed == 1
     assert live.observe(by_content).again == 1
 
 
 def test_a_restart_answers_as_if_nothing_had_happened(live, films, tmp_path):
     live.observe(stream(films, 120))
     live.forget(films.users[3])
-    live.observe(stream(films, 60, seed=1))
+    live.observe(stream(films, 60, random_state=1))
     before, counts = answers(live), live._state.growing.statistics
     live.close()
-    with Live(tmp_path / "shop", recount=False) as again:
+    with Live(tmp_path / "shop", refit=False) as again:
         assert answers(again) == before
         assert_same(again._state.growing.statistics, counts.settled())
 
 
 def test_events_that_could_not_be_kept_leave_no_trace(tmp_path, model, films):
-    with Live.create(tmp_path / "shop", model, recount=False) as live:
+    with Live.create(tmp_path / "shop", model, refit=False) as live:
         live.observe(stream(films, 30))
         before = answers(live)
         connection = live._state.store._connection
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count = {pages}")
         with pytest.raises(StoreError, match="the disk is full"):
-            live.observe(stream(films, 900, seed=5))
+            live.observe(stream(films, 900, random_state=5))
         connection.execute("PRAGMA max_page_count = 1000000")
         assert answers(live) == before
         assert live.status().n_events == 30
-        live.observe(stream(films, 30, seed=6))
+        live.observe(stream(films, 30, random_state=6))
         assert_same(live._state.growing.statistics, counted(live, tmp_path))
 
 
@@ -153,7 +153,7 @@ def test_an_event_of_the_future_is_refused_with_an_alert_a_day(live, films):
             live.observe([{**event, "time": end + n}, event])
     status = live.status()
     assert status.n_events == 0
-    (alert,) = status.alarms
+    (alert,) = status.alerts
     assert "Refused: Event 2: the time 2999-01-01" in alert
     assert live.observe({**event, "time": end + 9}).judged == 1  # it is not late
 
@@ -164,31 +164,31 @@ def test_the_promise_is_said_and_kept(live, films):
     assert "with each user and day counted once" in none
     live.observe(stream(films, 250))
     said = live.recommend(2, confidence=0.9)
-    steering = live._state.ledger.steering
-    assert f"over {steering.user_days:,} user days it was" in str(said.guarantee)
-    assert f"counting each of {steering.n:,} judged events it was" in str(said.guarantee)
+    adaptive = live._state.ledger.adaptive
+    assert f"over {adaptive.user_days:,} user days it was" in str(said.guarantee)
+    assert f"counting each of {adaptive.n:,} judged events it was" in str(said.guarantee)
     assert said.confidence == 0.9
-    for place, epsilon in enumerate(steering.epsilons):
-        assert abs(steering.observed_by_user_day()[place] - epsilon) <= steering.bound(place)
+    for place, epsilon in enumerate(adaptive.epsilons):
+        assert abs(adaptive.observed_by_user_day()[place] - epsilon) <= adaptive.bound(place)
     other = live.recommend(2, confidence=0.85).guarantee
     assert other.reason == "a guarantee is kept live at the confidences 0.7, 0.8, 0.9 only"
-    cut = live.recommend(2, confidence=0.9, k=1).guarantee
-    assert (cut.reason, cut.full) == ("the set was truncated to 1 item", said.guarantee)
+    threshold = live.recommend(2, confidence=0.9, k=1).guarantee
+    assert (threshold.reason, threshold.full) == ("the set was truncated to 1 item", said.guarantee)
     assert live.recommend(history=[5], confidence=0.9).guarantee.reason == (
         "only 1 item is known of this user, and the calibration users had 5 or more"
     )
     rows = live.delivered()
     assert rows["confidence"].to_list() == [0.9, 0.8, 0.7]
-    assert rows["n"].to_list() == [steering.n] * 3
-    np.testing.assert_allclose(1 - rows["delivered"], steering.delivered())
+    assert rows["n"].to_list() == [adaptive.n] * 3
+    np.testing.assert_allclose(1 - rows["observed"], adaptive.delivered())
 
 
 def test_a_recount_is_taken_over_with_all_that_came_meanwhile(live, films, tmp_path):
     live.observe(stream(films, 100))
-    live.recount(wait=False)
-    live.observe(stream(films, 60, seed=1))
+    live.refit(wait=False)
+    live.observe(stream(films, 60, random_state=1))
     live.forget(films.users[7])
-    live.recount()
+    live.refit()
     status = live.status()
     assert status.n_events >= 150
     assert live._state.growing.statistics.n_added < 160
@@ -196,7 +196,7 @@ def test_a_recount_is_taken_over_with_all_that_came_meanwhile(live, films, tmp_p
     assert len(list((tmp_path / "shop" / "models").iterdir())) == 1
     before = answers(live)
     live.close()
-    with Live(tmp_path / "shop", recount=False) as again:
+    with Live(tmp_path / "shop", refit=False) as again:
         assert answers(again) == before
 
 
@@ -220,20 +220,20 @@ def test_a_recount_that_fails_in_the_background_is_told_and_waits(
             live.observe(stream(films, 400))
             counting = live._refit._running
             assert isinstance(counting.exception(), OSError)
-        said, n_alarms = live.status().alarms[-1], live._state.ledger.n_alarms
+        said, n_alerts = live.status().alerts[-1], live._state.ledger.n_alerts
         assert "Refitting failed (No space left on device; the log has the details)" in said
         assert str(tmp_path) not in said
         (line,) = [each for each in caplog.records if each.name == "surerec.live"]
         assert str(tmp_path) in line.fields["why"]
         live.observe({"user": 7, "item": 900, "time": 5})
         assert live._refit._running is counting  # it is not tried again at once
-        live.recount()
+        live.refit()
         assert live._state.base == 2
         with monkeypatch.context() as broken:  # who waits for it is told so
             broken.setattr(sr.PopulationConformal, "save", _raises(OSError("away")))
             with pytest.raises(OSError, match="away"):
-                live.recount()
-        assert live._state.ledger.n_alarms == n_alarms
+                live.refit()
+        assert live._state.ledger.n_alerts == n_alerts
 
 
 def _raises(error):
@@ -245,17 +245,17 @@ def _raises(error):
 
 def test_commands_work_beside_a_server_but_for_a_second_one(tmp_path, model, films, cli):
     shop = tmp_path / "shop"
-    with Live.create(shop, model, recount=False) as served:
+    with Live.create(shop, model, refit=False) as served:
         served.observe(stream(films, 50))
         assert "50 events" in cli("live", "status", shop).out
-        assert "anew at" in cli("live", "recount", shop).err
+        assert "anew at" in cli("live", "refit", shop).err
         assert cli("live", "forget", shop, films.users[4]).code == 0
         assert cli("live", "export", shop, tmp_path / "all.parquet").code == 0
         refused = cli("live", "ingest", shop, tmp_path / "all.parquet")
         assert "one server at a time" in refused.err
-        with pytest.raises(UnknownId):  # it goes on with what they did
+        with pytest.raises(UnknownIdError):  # it goes on with what they did
             served.recommend(films.users[4], confidence=0.9)
-        served.observe(stream(films, 30, seed=1))
+        served.observe(stream(films, 30, random_state=1))
         assert served._state.base == 2
         assert_same(served._state.growing.statistics, counted(served, tmp_path))
 
@@ -263,25 +263,25 @@ def test_commands_work_beside_a_server_but_for_a_second_one(tmp_path, model, fil
 def test_two_servers_share_one_stream(tmp_path, model, films, postgres):
     log = list(stream(films, 90))
     with (
-        Live.create(tmp_path / "shop", model, store=postgres(), recount=False) as one,
-        Live(tmp_path / "shop", recount=False) as two,
+        Live.create(tmp_path / "shop", model, store=postgres(), refit=False) as one,
+        Live(tmp_path / "shop", refit=False) as two,
     ):
         for k in range(0, 90, 10):
             (one, two)[k // 10 % 2].observe(log[k : k + 10])
         one.forget(films.users[5])
         assert answers(one) == answers(two)
         assert_same(two._state.growing.statistics, counted(one, tmp_path))
-        one.recount()
+        one.refit()
         assert answers(one) == answers(two)
-    with Live.create(tmp_path / "alone", model, recount=False) as alone:
+    with Live.create(tmp_path / "alone", model, refit=False) as alone:
         for k in range(0, 90, 10):
             alone.observe(log[k : k + 10])
-        assert alone._state.ledger.steering == one._state.ledger.steering
+        assert alone._state.ledger.adaptive == one._state.ledger.adaptive
 
 
 def test_threads_send_and_ask_at_once(tmp_path, model, films):
     log = list(stream(films, 160))
-    with Live.create(tmp_path / "shop", model, recount=False) as live:
+    with Live.create(tmp_path / "shop", model, refit=False) as live:
 
         def send(part):
             for k in range(part, 160, 4):
@@ -303,7 +303,7 @@ class Fitted:
     ("made", "says"),
     [
         (lambda: sr.InductiveConformal("CM12"), "needs sets calibrated over users"),
-        (lambda: sr.PopulationConformal(promise="precision"), "cannot be kept live"),
+        (lambda: sr.PopulationConformal(guarantee="precision"), "cannot be kept live"),
         (lambda: sr.PopulationConformal("als"), "does not grow"),
         (lambda: sr.PopulationConformal(Fitted()), "comes fitted, and cannot be refitted"),
     ],
@@ -347,7 +347,7 @@ def test_kill_9_at_any_moment_loses_nothing_and_takes_nothing_twice(tmp_path, mo
                 live.observe(events)
                 print(last, flush=True)
                 if last % 60 == 0:
-                    live.recount(wait=False)
+                    live.refit(wait=False)
     """)
     done, rng = 0, np.random.default_rng(0)
     while done < 200:
@@ -366,7 +366,7 @@ def test_kill_9_at_any_moment_loses_nothing_and_takes_nothing_twice(tmp_path, mo
         process.wait()
         process.stdin.close()
         process.stdout.close()
-    with Live(folder, recount=False) as live:
+    with Live(folder, refit=False) as live:
         status = live.status()
         assert status.n_events in (done, done + 10)
         users = live.heaviest_users(1000)
@@ -382,10 +382,10 @@ def test_kill_9_at_any_moment_loses_nothing_and_takes_nothing_twice(tmp_path, mo
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
 def test_only_its_owner_can_read_the_models_of_a_live_folder(model, tmp_path):
-    with Live.create(tmp_path / "shop", model, recount=False) as live:
+    with Live.create(tmp_path / "shop", model, refit=False) as live:
         assert modes_of_models(tmp_path / "shop") == {0o700, 0o600}
         live.observe({"user": 7, "item": 11, "time": "2024-05-01T12:00:00Z"})
-        live.recount()
+        live.refit()
         assert modes_of_models(tmp_path / "shop") == {0o700, 0o600}
     assert (tmp_path / "shop" / "live.json").stat().st_mode & 0o777 == 0o600
 

@@ -21,37 +21,37 @@ def test_new_items_above_the_limit_of_a_day_are_refused(tmp_path, small_model, m
     day = ["2026-11-17"]
     monkeypatch.setattr("surerec.live._live.today", lambda: day[-1])
     terms = LiveTerms(new_items_per_day=3)
-    with Live.create(tmp_path / "shop", small_model, terms=terms, recount=False) as live:
+    with Live.create(tmp_path / "shop", small_model, terms=terms, refit=False) as live:
         found = live.observe(events(range(900, 905)))
-        assert (found.taken, found.refused) == (3, 2)
-        assert "there were 3 new items on 2026-11-17" in found.alarms[0]
+        assert (found.consumed, found.refused) == (3, 2)
+        assert "there were 3 new items on 2026-11-17" in found.alerts[0]
         again = live.observe(events(range(900, 905)))
-        assert (again.again, again.refused, again.alarms) == (3, 2, ())  # said once a day
+        assert (again.again, again.refused, again.alerts) == (3, 2, ())  # said once a day
         known = live.observe(events([900, 901, 902], user=8))  # as they are not new any more
-        assert (known.taken, known.refused) == (3, 0)
+        assert (known.consumed, known.refused) == (3, 0)
         assert live._state.growing.statistics.n_items == 33
         assert live.status().n_events == 6
         assert live.status().not_judged["new item above the limit"] == 4
         day.append("2026-11-18")
         tomorrow = live.observe(events(range(900, 905)))  # what was refused may be sent again
-        assert (tomorrow.taken, tomorrow.again, tomorrow.refused) == (2, 3, 0)
-        live.recount()
-    with Live(tmp_path / "shop", recount=False) as live:
+        assert (tomorrow.consumed, tomorrow.again, tomorrow.refused) == (2, 3, 0)
+        live.refit()
+    with Live(tmp_path / "shop", refit=False) as live:
         assert live.observe(events([905, 906])).refused == 1
 
 
 def test_new_items_above_the_limit_in_total_are_refused(tmp_path, small_model):
     folder = tmp_path / "shop"
-    with Live.create(folder, small_model, terms=LiveTerms(new_items=4), recount=False) as live:
+    with Live.create(folder, small_model, terms=LiveTerms(new_items=4), refit=False) as live:
         found = live.observe(events(range(900, 910)))
-        assert (found.taken, found.refused) == (4, 6)
-        assert "4 new items since this model was created" in found.alarms[0]
-        live.recount()
+        assert (found.consumed, found.refused) == (4, 6)
+        assert "4 new items since this model was created" in found.alerts[0]
+        live.refit()
         assert live.observe(events([910])).refused == 1
     about = json.loads((folder / "live.json").read_text())
     assert (about["new_items"], about["new_items_per_day"]) == (4, 1000)
     (folder / "live.json").write_text(json.dumps({**about, "new_items": 5}))
-    with Live(folder, recount=False) as live:
+    with Live(folder, refit=False) as live:
         assert live.observe(events([910, 911])).refused == 1
 
 
@@ -72,9 +72,9 @@ def test_new_items_grow_the_folder_with_their_number_and_not_its_square(
         for place in range(n_new)
     ]
     terms = LiveTerms(new_items_per_day=n_new, new_items=n_new)
-    with Live.create(folder, small_model, terms=terms, recount=False) as live:
-        assert live.observe(given).taken == n_new
-        live.recount()
+    with Live.create(folder, small_model, terms=terms, refit=False) as live:
+        assert live.observe(given).consumed == n_new
+        live.refit()
         profiles = live._state.growing.profiles.settled()
         n_bytes = sum(each.stat().st_size for each in (folder / "models").rglob("*"))
         assert n_bytes < 3_000 * profiles.n_rows  # 144 MB if all pairs of items were stored
@@ -91,10 +91,10 @@ def test_new_items_grow_the_folder_with_their_number_and_not_its_square(
 
 
 def test_a_recount_keeps_the_rule_for_ties(tmp_path):
-    films = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=1000, seed=1)
+    films = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=1000, random_state=1)
     strict = sr.PopulationConformal("CM12", n_calibration=20)
     strict.fit(sr.count_precedence(films, ties="strict"))
-    with Live.create(tmp_path / "shop", strict, recount=False) as live:
+    with Live.create(tmp_path / "shop", strict, refit=False) as live:
         live.observe(events([1, 2, 3]))
-        live.recount()
+        live.refit()
         assert live._state.growing.statistics.ties == "strict"

@@ -20,7 +20,7 @@ MOVED = 1.15
 
 @pytest.fixture(scope="module")
 def orders() -> pl.DataFrame:
-    films = sr.datasets.synthetic(n_users=800, n_items=1_200, n_rows=60_000, seed=5)
+    films = sr.datasets.synthetic(n_users=800, n_items=1_200, n_rows=60_000, random_state=5)
     last = pl.int_range(pl.len()).over("user_id") == pl.len().over("user_id") - 1
     return films.to_frame().with_columns(is_last=last)
 
@@ -43,7 +43,7 @@ def model(films) -> sr.PopulationConformal:
 
 @pytest.fixture
 def live(tmp_path, model):
-    with Live.create(tmp_path / "shop", model, recount=False) as made:
+    with Live.create(tmp_path / "shop", model, refit=False) as made:
         yield made
 
 
@@ -69,7 +69,7 @@ def hits(live: Live, films: sr.Interactions, user: int, n: int, first: int = 0) 
 def test_one_new_user_cannot_enlarge_the_sets(live, films):
     """44 misses, with stated times of 44 days: 467 items became 1,562 on MovieLens 100K."""
     before = median_set(live, films)
-    unpopular = films.items.ids.gather(np.argsort(np.bincount(films.items_taken))).to_list()
+    unpopular = films.items.ids.gather(np.argsort(np.bincount(films.item_codes))).to_list()
     live.observe([{"user": 9_999, "item": i, "time": k * DAY} for k, i in enumerate(unpopular[:5])])
     for number in range(5, 44):
         inside = {*live.recommend(9_999, confidence=0.7).items, *unpopular[:number]}
@@ -77,7 +77,7 @@ def test_one_new_user_cannot_enlarge_the_sets(live, films):
         live.observe({"user": 9_999, "item": item, "time": number * DAY})
     assert live.status().n_judged >= 30
     assert before <= median_set(live, films) <= MOVED * before
-    assert live.status().alarms == ()
+    assert live.status().alerts == ()
 
 
 def test_one_user_cannot_shrink_the_sets(live, films):
@@ -91,11 +91,11 @@ def test_one_user_cannot_shrink_the_sets(live, films):
     assert status.n_user_days == 1
     assert status.heaviest_share == 1
     assert live.heaviest_users().rows() == [("7", status.n_judged, 1.0)]
-    alert = next(each for each in status.alarms if "judged events of" in each)
+    alert = next(each for each in status.alerts if "judged events of" in each)
     assert "1 user sent 100% of the 240 judged events of" in alert
     assert "revoke the key" in alert
     assert "7 " not in alert.split("sent")[0][-10:]
-    assert len(status.alarms) == 1  # once a day
+    assert len(status.alerts) == 1  # once a day
 
 
 def test_nine_attack_events_per_honest_one_do_not_hide_misses(live, films, latest):
@@ -120,10 +120,10 @@ def test_nine_attack_events_per_honest_one_do_not_hide_misses(live, films, lates
 @pytest.fixture
 def small(tmp_path, place):
     """A live model of few users in either store, and the functions that look into it."""
-    films = sr.datasets.synthetic(n_users=150, n_items=200, n_rows=5_000, seed=3)
+    films = sr.datasets.synthetic(n_users=150, n_items=200, n_rows=5_000, random_state=3)
     model = sr.PopulationConformal("CM12", n_calibration=60).fit(films)
     store = "sqlite" if isinstance(place, Path) else place
-    with Live.create(tmp_path / "shop", model, store=store, recount=False) as live:
+    with Live.create(tmp_path / "shop", model, store=store, refit=False) as live:
         yield live, films
 
 
@@ -140,13 +140,13 @@ def test_users_days_are_kept_once_and_forgotten(small, tmp_path):
     live.observe(events[:4])
     live.observe(events)  # a retry: four of them were acknowledged
     assert user_day(live, 7).n == live.status().n_judged == 6
-    state = live.steering_
+    state = live.adaptive_
     live.close()
-    with Live(tmp_path / "shop", recount=False) as again:
-        assert again.steering_ == state
+    with Live(tmp_path / "shop", refit=False) as again:
+        assert again.adaptive_ == state
         again.observe(hits(again, films, 7, 2, first=10) + hits(again, films, 9, 1, first=20))
         assert user_day(again, 7).n == 8
-        assert again.steering_.user_days == again.status().n_user_days == 2
+        assert again.adaptive_.user_days == again.status().n_user_days == 2
         again.forget(7)
         assert user_day(again, 7) == UserDay()
         assert again.heaviest_users()["user_id"].to_list() == ["9"]
@@ -157,6 +157,6 @@ def test_a_new_day_counts_anew_and_old_ones_are_dropped(small, monkeypatch):
     for number, day in enumerate(("2026-11-17", "2026-11-17", "2026-11-18", "2026-11-19")):
         monkeypatch.setattr("surerec.live._live.today", lambda day=day: day)
         live.observe(hits(live, films, 7, 2, first=10 * number))
-    assert live.steering_.user_days == 3
+    assert live.adaptive_.user_days == 3
     counts = [user_day(live, 7, f"2026-11-{day}").n for day in (17, 18, 19)]
     assert counts == [0, 2, 2]  # yesterday is kept, as the clocks of servers differ

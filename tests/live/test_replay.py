@@ -17,7 +17,9 @@ DAY = 86_400_000_000
 
 @pytest.fixture(scope="module")
 def films():
-    return sr.datasets.synthetic(n_users=500, n_items=80, n_rows=9000, days=200, drift=0.6, seed=1)
+    return sr.datasets.synthetic(
+        n_users=500, n_items=80, n_rows=9000, days=200, drift=0.6, random_state=1
+    )
 
 
 @pytest.fixture(scope="module")
@@ -49,19 +51,19 @@ def test_every_event_after_the_begin_is_judged_or_not(films, begin, played):
     assert played.times[0] >= begin
 
 
-@pytest.mark.parametrize("cut", ["rank", "score"])
-def test_sizes_and_misses_are_those_of_the_plain_way(films, begin, cut):
+@pytest.mark.parametrize("threshold", ["rank", "score"])
+def test_sizes_and_misses_are_those_of_the_plain_way(films, begin, threshold):
     """The first events after the begin, with sets made one item at a time."""
-    playing = Playing(renew=60, window=60, cut=cut, epsilons=(0.2,))
+    playing = Playing(renew=60, window=60, threshold=threshold, epsilons=(0.2,))
     played = replay(films, begin, playing=playing)
     order = np.argsort(films.times, kind="stable")
     owners = np.repeat(np.arange(films.n_users), np.diff(films.offsets))
 
     def ranked(at, counts, scorer):
         user, place = int(owners[at]), int(at)
-        known = films.items_taken[films.offsets[user] : place].astype(int)
+        known = films.item_codes[films.offsets[user] : place].astype(int)
         known = known[counts.support[known] > 0]
-        item = int(films.items_taken[place])
+        item = int(films.item_codes[place])
         if counts.support[item] == 0 or len(known) < 5:
             return None
         scores = scorer.score_query(Query(known, (user,)))
@@ -69,10 +71,10 @@ def test_sizes_and_misses_are_those_of_the_plain_way(films, begin, cut):
         others = [i for i in range(films.n_items) if i not in known and counts.support[i] > 0]
         popularity = np.argsort(np.argsort(-counts.support.astype(int), kind="stable"))
         found = Ranking.of(np.array(others), scores, values, popularity)
-        keys = found.entries(cut)[found.places(np.arange(films.n_items), films.n_items)]
+        keys = found.entries(threshold)[found.places(np.arange(films.n_items), films.n_items)]
         return keys[item], keys[others]
 
-    recipe = sr.measures.as_recipe("CM12")
+    recipe = sr.measures.as_measure("CM12")
     first = [at for at in order if begin <= films.times[at]][:40]
     counts = sr.count_precedence(films.until(begin))
     scorer = recipe.fit(counts)
@@ -119,7 +121,9 @@ def test_a_begin_without_a_past_or_a_future_is_refused(films, days):
         replay(films, int(films.times.min()) + days * DAY)
 
 
-@pytest.mark.parametrize("given", [{"cut": "size"}, {"renew": 0}, {"epsilons": ()}, {"step": 2}])
+@pytest.mark.parametrize(
+    "given", [{"threshold": "size"}, {"renew": 0}, {"epsilons": ()}, {"step": 2}]
+)
 def test_impossible_settings_are_refused(given):
     with pytest.raises(InputError):
         Playing(**given)

@@ -15,7 +15,7 @@ EVENT = {"user": 7, "item": 11, "time": "2024-05-01T12:00:00Z"}
 
 @pytest.fixture
 def live(tmp_path, small_model):
-    with Live.create(tmp_path / "shop", small_model, recount=False) as made:
+    with Live.create(tmp_path / "shop", small_model, refit=False) as made:
         made.observe(EVENT)
         yield made
 
@@ -150,8 +150,10 @@ def test_a_connection_that_was_cut_is_made_anew(postgres):
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE pid <> pg_backend_pid() AND datname = current_database()"
         )
-    cut = pytest.raises(StoreError, match="was not acknowledged, and nothing that was is lost")
-    with cut, store.writing() as transaction:
+    threshold = pytest.raises(
+        StoreError, match="was not acknowledged, and nothing that was is lost"
+    )
+    with threshold, store.writing() as transaction:
         transaction.append([event(2)])
     with store.writing() as transaction:
         assert transaction.count() == 1
@@ -189,7 +191,7 @@ def test_nothing_is_acknowledged_into_a_file_that_is_gone(live, tmp_path, end, r
         assert raised.value.reason == "file removed or replaced"
     kept.rename(file)  # it is back, and nothing was lost
     live.check_store()
-    assert live.observe({**EVENT, "item": 12}).taken == 1
+    assert live.observe({**EVENT, "item": 12}).consumed == 1
     assert live.status().n_events == 2
 
 

@@ -11,8 +11,8 @@ import surerec as sr
 from surerec.calibration import observe, profile_cases
 from surerec.errors import InputError
 from surerec.evaluation import coverage_over_splits
-from surerec.measures import Query, State, als, as_recipe
-from surerec.measures.als import AlsRecipe, AlsScorer, AlsSettings, Factorisation
+from surerec.measures import Query, State, als, as_measure
+from surerec.measures.als import AlsMeasure, AlsScorer, AlsSettings, Factorisation
 from surerec.recommenders import make_recommender, recommender_names
 
 SMALL = AlsSettings(factors=12, iterations=8, folds=3)
@@ -20,7 +20,7 @@ SMALL = AlsSettings(factors=12, iterations=8, folds=3)
 
 @pytest.fixture(scope="module")
 def films():
-    return sr.datasets.synthetic(n_users=400, n_items=150, n_rows=10_000, seed=5)
+    return sr.datasets.synthetic(n_users=400, n_items=150, n_rows=10_000, random_state=5)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_a_person_is_folded_in_as_implicit_does(films, factors, alpha):
     theirs.item_factors = np.ascontiguousarray(factors.items[1].T, dtype=np.float64)
     ours = Factorisation(factors.items, factors.grams, factors.fold_of, settings)
     for user in range(0, 60, 7):
-        history = films.taken(user).astype(np.int64)
+        history = films.consumed(user).astype(np.int64)
         row = np.zeros((1, films.n_items), np.float32)
         row[0, history] = 1.0
         expected = theirs.recalculate_user(0, sparse.csr_matrix(row))
@@ -68,8 +68,8 @@ def test_a_person_is_folded_in_as_implicit_does(films, factors, alpha):
 
 def test_what_a_user_took_changes_the_other_folds_only(films, factors):
     user, fold = 11, factors.fold_for((11,), np.array([2]))
-    changed = films.items_taken.copy()
-    n_own = len(films.taken(user))
+    changed = films.item_codes.copy()
+    n_own = len(films.consumed(user))
     changed[films.offsets[user] : films.offsets[user + 1]] = np.arange(n_own)
     other = sr.Interactions(films.users, films.items, films.offsets, changed, films.times)
     again = Factorisation.train(sr.count_precedence(other), SMALL)
@@ -94,16 +94,16 @@ def test_everybody_is_in_a_fold_and_new_users_are_spread_over_all(films, factors
 
 def test_the_same_seed_gives_the_same_on_any_number_of_threads(statistics, monkeypatch):
     found = []
-    for threads, seed in (("1", 3), ("2", 3), ("2", 4)):
+    for threads, random_state in (("1", 3), ("2", 3), ("2", 4)):
         monkeypatch.setenv("SUREREC_THREADS", threads)
-        settings = AlsSettings(factors=16, iterations=5, folds=2, seed=seed)
+        settings = AlsSettings(factors=16, iterations=5, folds=2, random_state=random_state)
         found.append(Factorisation.train(statistics, settings).items)
     np.testing.assert_array_equal(found[0], found[1])
     assert not np.array_equal(found[1], found[2])
 
 
 def test_contributions_add_up_to_the_score(films, scorer):
-    history = films.taken(3)[:9].astype(np.int64)
+    history = films.consumed(3)[:9].astype(np.int64)
     for users in ((), (3,)):
         found = scorer.contributions(Query(history, users), 20)
         assert {each.feature for each in found} == {
@@ -119,7 +119,7 @@ def test_contributions_add_up_to_the_score(films, scorer):
 def test_parts_bring_it_back(statistics, scorer, monkeypatch):
     state = scorer.state()
     without_implicit(monkeypatch)
-    back = AlsRecipe().from_state(statistics, state)
+    back = AlsMeasure().from_state(statistics, state)
     assert back.factors.settings == SMALL
     history = np.array([5, 1, 9])
     np.testing.assert_array_equal(
@@ -127,7 +127,7 @@ def test_parts_bring_it_back(statistics, scorer, monkeypatch):
     )
 
 
-def cut(array, axis):
+def threshold(array, axis):
     return np.delete(array, -1, axis)
 
 
@@ -140,18 +140,18 @@ def poisoned(array, value):
 @pytest.mark.parametrize(
     ("part", "change"),
     [
-        ("items", lambda a: cut(a, 0)),
-        ("items", lambda a: cut(a, 1)),
-        ("items", lambda a: cut(a, 2)),
+        ("items", lambda a: threshold(a, 0)),
+        ("items", lambda a: threshold(a, 1)),
+        ("items", lambda a: threshold(a, 2)),
         ("items", lambda a: a.astype(np.float64)),
         ("items", lambda a: poisoned(a, np.nan)),
         ("items", lambda a: poisoned(a, 3.0)),
-        ("grams", lambda a: cut(a, 2)),
+        ("grams", lambda a: threshold(a, 2)),
         ("grams", lambda a: a.astype(np.float32)),
         ("grams", lambda a: poisoned(a, np.inf)),
         ("grams", lambda a: -a),
         ("grams", lambda a: poisoned(a, -3.0)),
-        ("fold_of", lambda a: cut(a, 0)),
+        ("fold_of", lambda a: threshold(a, 0)),
         ("fold_of", lambda a: a.astype(np.int64)),
         ("fold_of", lambda a: np.full_like(a, 3)),
         ("fold_of", lambda a: np.full_like(a, -2)),
@@ -161,7 +161,7 @@ def test_parts_that_do_not_belong_are_refused(statistics, scorer, part, change):
     arrays, texts = scorer.state()
     wrong = {**arrays, part: change(arrays[part])}
     with pytest.raises(ValueError, match="of a matrix factorisation"):
-        AlsRecipe().from_state(statistics, State(wrong, texts))
+        AlsMeasure().from_state(statistics, State(wrong, texts))
 
 
 @pytest.mark.parametrize(
@@ -170,9 +170,9 @@ def test_parts_that_do_not_belong_are_refused(statistics, scorer, part, change):
 def test_settings_that_are_none_are_refused(statistics, scorer, text):
     arrays, _ = scorer.state()
     with pytest.raises(ValueError, match=r"."):
-        AlsRecipe().from_state(statistics, State(arrays, {"settings": text}))
+        AlsMeasure().from_state(statistics, State(arrays, {"settings": text}))
     with pytest.raises(KeyError):
-        AlsRecipe().from_state(statistics, State(arrays))
+        AlsMeasure().from_state(statistics, State(arrays))
 
 
 def test_training_without_implicit_says_which_extra(statistics, monkeypatch):
@@ -183,7 +183,7 @@ def test_training_without_implicit_says_which_extra(statistics, monkeypatch):
 
 @pytest.mark.parametrize("kind", [sr.InductiveConformal, sr.PopulationConformal])
 def test_a_folder_is_served_without_implicit(films, kind, tmp_path, monkeypatch):
-    model = kind(AlsRecipe(SMALL)).fit(films)
+    model = kind(AlsMeasure(SMALL)).fit(films)
     model.save(tmp_path / "films")
     without_implicit(monkeypatch)
     opened = sr.load(tmp_path / "films")
@@ -200,12 +200,12 @@ def test_recalibrating_trains_again_as_it_was_trained(films):
     middle = int(np.quantile(films.times, 0.7))
     frame = films.to_frame()
     past = sr.read_interactions(frame.filter(frame["datetime"].to_physical() < middle))
-    model = sr.PopulationConformal(AlsRecipe(SMALL)).fit(past)
+    model = sr.PopulationConformal(AlsMeasure(SMALL)).fit(past)
     newer = sr.read_interactions(frame.sort("item_id"))
     model.recalibrate(newer)
     assert model.scorer_.factors.settings == SMALL
     assert model.scorer_.factors.items.shape == (3, 12, newer.n_items)
-    expected = AlsRecipe(SMALL).fit(sr.count_precedence(newer)).factors.items
+    expected = AlsMeasure(SMALL).fit(sr.count_precedence(newer)).factors.items
     np.testing.assert_array_equal(model.scorer_.factors.items, expected)
 
 
@@ -222,7 +222,7 @@ def test_a_promise_is_kept(films, scorer, statistics):
         ({"factors": 0}, "factors is 0; it must be a whole number of at least 1"),
         ({"folds": 1}, "folds"),
         ({"iterations": 2.5}, "iterations"),
-        ({"seed": -1}, "seed"),
+        ({"random_state": -1}, "random_state"),
         ({"regularization": 0}, "regularization is 0; it must be a number above 0"),
         ({"regularization": np.inf}, "regularization"),
         ({"alpha": -0.5}, r"alpha is -0.5; it must be a number of at least 0"),
@@ -236,7 +236,7 @@ def test_impossible_settings_are_named(settings, sentence):
 
 
 def test_too_little_is_refused(films, factors):
-    few = sr.datasets.synthetic(n_users=15, n_items=30, n_rows=300, seed=1)
+    few = sr.datasets.synthetic(n_users=15, n_items=30, n_rows=300, random_state=1)
     with pytest.raises(InputError, match="users with 2 items or more are left to learn from"):
         Factorisation.train(sr.count_precedence(few))
     counts = sr.PrecedenceStatistics.from_counts([[0, 2], [1, 0]], [3, 3], n_users=3)
@@ -249,12 +249,12 @@ def test_too_little_is_refused(films, factors):
 
 
 def test_it_goes_by_name():
-    assert {"icrs-als", "population-als", "hit-als"} <= set(recommender_names())
+    assert {"icrs-als", "recall-als", "hit-als"} <= set(recommender_names())
     assert make_recommender("ICRS-ALS").measure == "als"
-    assert as_recipe("als", seed=3).settings == AlsSettings(seed=3)
+    assert as_measure("als", random_state=3).settings == AlsSettings(random_state=3)
     assert sr.InductiveConformal("als").default_name() == "icrs-als"
     with pytest.raises(InputError, match="'learned' or 'als'"):
-        as_recipe("asl")
+        as_measure("asl")
 
 
 @st.composite
@@ -271,11 +271,11 @@ def folded(draw):
 def slow_person(items, history, regularization, alpha):
     """Hu, Koren and Volinsky's Eq. 4, with all the matrices that it names."""
     wide = items.T.astype(np.float64)
-    taken = np.zeros(len(wide))
-    taken[history] = 1.0
-    confidence = np.diag(1 + alpha * taken)
+    consumed = np.zeros(len(wide))
+    consumed[history] = 1.0
+    confidence = np.diag(1 + alpha * consumed)
     left = wide.T @ confidence @ wide + regularization * np.eye(wide.shape[1])
-    return np.linalg.solve(left, wide.T @ confidence @ taken)
+    return np.linalg.solve(left, wide.T @ confidence @ consumed)
 
 
 def gram_of(items):
@@ -289,8 +289,8 @@ def test_a_person_solves_the_equation(drawn):
     if items.shape[1] > 400:  # the slow way has a matrix of items × items
         items, history = np.ascontiguousarray(items[:, :400]), history[history < 400]
     person = np.empty(len(items))
-    taken = np.ascontiguousarray(items[:, history].T)
-    assert als.fold_in(taken, gram_of(items), regularization, alpha, person)
+    consumed = np.ascontiguousarray(items[:, history].T)
+    assert als.fold_in(consumed, gram_of(items), regularization, alpha, person)
     expected = slow_person(items, history, regularization, alpha)
     np.testing.assert_allclose(person, expected, rtol=1e-6, atol=1e-9)
 

@@ -155,9 +155,9 @@ def many_items():
 def test_many_items_and_a_long_profile_to_leave_out(many_items, name):
     rest = slice(many_items.offsets[1], None)  # all but the first user
     users = np.repeat(np.arange(60), np.diff(many_items.offsets[1:]))
-    rows = list(zip(users, many_items.items_taken[rest].tolist(), range(len(users)), strict=True))
+    rows = list(zip(users, many_items.item_codes[rest].tolist(), range(len(users)), strict=True))
     counts = paper.count(rows)
-    history = [int(code) for code in many_items.items_taken[40:49]]
+    history = [int(code) for code in many_items.item_codes[40:49]]
     scorer = MeasureScorer(sr.count_precedence(many_items, strategy="on-demand"), name)
     values = scorer.paper_value(scorer.score(np.array(history), without_user=0), 9, 60)
     expected = [paper.measure(counts, name, history, h) for h in range(many_items.n_items)]
@@ -221,7 +221,7 @@ def held():
 
     More columns than a tile has, and more rows than 32-bit totals take at once.
     """
-    films = sr.datasets.synthetic(900, 1_300, 60_000, ties=0.2, seed=9)
+    films = sr.datasets.synthetic(900, 1_300, 60_000, ties=0.2, random_state=9)
     dense = sr.count_precedence(films)
     assert dense.rows.followers(0).dtype == np.uint16
     budgets = [

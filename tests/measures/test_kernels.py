@@ -42,9 +42,9 @@ def by_bits(counts):
 
 
 @given(kinds, st.integers(1, 40), st.integers(1, 80), st.integers(0, 2**32), st.data())
-def test_middles_are_those_of_sorting(kind, n_rows, n_columns, seed, data):
+def test_middles_are_those_of_sorting(kind, n_rows, n_columns, random_state, data):
     """Columns of very different sizes side by side: a guess from the strip before may be wrong."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(random_state)
     bits = 8 * np.dtype(kind).itemsize
     most = data.draw(st.lists(st.integers(0, bits), min_size=1, max_size=5))
     highs = 2.0 ** random.choice(most, n_columns)
@@ -80,9 +80,9 @@ def test_more_rows_than_narrow_counts_can_count(wanted):
 
 @pytest.mark.parametrize("wanted", AGGREGATES)
 @given(st.integers(1, 60), st.integers(1, 1200), st.integers(0, 2**32), st.data())
-def test_aggregates_of_counts_leave_a_user_out(wanted, n_rows, n_columns, seed, data):
+def test_aggregates_of_counts_leave_a_user_out(wanted, n_rows, n_columns, random_state, data):
     """Against numpy, one count less wherever the user took the column's item after the row's."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(random_state)
     matrix = random.integers(1, 2 ** random.integers(1, 17), (n_rows, n_columns + 5))
     items = random.permutation(n_columns)[: data.draw(st.integers(0, 40))]
     instants = np.sort(random.integers(0, 30, len(items)))

@@ -19,12 +19,12 @@ def drawn(random, n_users, n_items):
     return sr.Interactions.from_profiles(offsets, np.concatenate(profiles), np.concatenate(times))
 
 
-def asked(random, taken, n_people):
+def asked(random, consumed, n_people):
     """People known by all they took, by its beginning, by something else, and newcomers."""
     for kind in random.integers(0, 4, n_people):
-        user = int(random.integers(taken.n_users))
-        own = taken.taken(user).astype(np.int64)
-        other = random.permutation(taken.n_items)[: random.integers(1, taken.n_items + 1)]
+        user = int(random.integers(consumed.n_users))
+        own = consumed.consumed(user).astype(np.int64)
+        other = random.permutation(consumed.n_items)[: random.integers(1, consumed.n_items + 1)]
         if kind == 0:
             yield Query(own, (user,))
         elif kind == 1:
@@ -35,12 +35,12 @@ def asked(random, taken, n_people):
 
 @pytest.mark.parametrize("measure", ["CM12", "CM3", "NCM14"])
 @pytest.mark.parametrize("ties", ["strict", "order"])
-@given(seed=st.integers(0, 2**32), n_people=st.integers(1, 30), n_items=st.integers(1, 150))
-def test_together_as_alone(measure, ties, seed, n_people, n_items):
-    random = np.random.default_rng(seed)
-    taken = drawn(random, 12, n_items)
-    scorer = MeasureScorer(sr.count_precedence(taken, ties=ties), measure)
-    queries = list(asked(random, taken, n_people))
+@given(random_state=st.integers(0, 2**32), n_people=st.integers(1, 30), n_items=st.integers(1, 150))
+def test_together_as_alone(measure, ties, random_state, n_people, n_items):
+    random = np.random.default_rng(random_state)
+    consumed = drawn(random, 12, n_items)
+    scorer = MeasureScorer(sr.count_precedence(consumed, ties=ties), measure)
+    queries = list(asked(random, consumed, n_people))
     for query, found in zip(queries, scorer.score_candidates(queries), strict=True):
         expected = scorer.score_query(query).copy()
         expected[query.history] = -np.inf

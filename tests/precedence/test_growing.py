@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import surerec as sr
-from surerec.errors import InputError, UnknownId
+from surerec.errors import InputError, UnknownIdError
 from surerec.interactions import Interactions
-from surerec.measures import MEASURES, FormulaRecipe, PrecedenceRecipe, Query
+from surerec.measures import MEASURES, FormulaMeasure, PrecedenceMeasure, Query
 from surerec.precedence import GrowingStatistics, PrecedenceStatistics
 
 _IDS = st.integers(0, 7)
@@ -54,8 +54,8 @@ def assert_same(growing: PrecedenceStatistics, counted: PrecedenceStatistics, n_
         for name in ("followers", "predecessors"):
             row = by_id(getattr(growing, name)(own), mine, theirs)
             assert row.tolist() == getattr(counted, name)(code).tolist()
-    recipes = [FormulaRecipe(name) for name in MEASURES]
-    recipes += [FormulaRecipe("CM1", top=3), PrecedenceRecipe(None)]
+    recipes = [FormulaMeasure(name) for name in MEASURES]
+    recipes += [FormulaMeasure("CM1", top=3), PrecedenceMeasure(None)]
     for recipe in recipes:
         grown, fitted = recipe.fit(growing), recipe.fit(counted)
         for code, user in enumerate(counted.interactions.users.ids[:n_asked]):
@@ -65,8 +65,8 @@ def assert_same(growing: PrecedenceStatistics, counted: PrecedenceStatistics, n_
             np.testing.assert_array_equal(by_id(mine_scores, mine, theirs), scores)
 
 
-def read_all(growing, seed):
-    some = np.random.default_rng(seed).permutation(growing.n_items)[:5]
+def read_all(growing, random_state):
+    some = np.random.default_rng(random_state).permutation(growing.n_items)[:5]
     for direction in ("followers", "predecessors"):
         found = growing.rows.source(direction, some)
         rows = growing.rows.block(direction, some)
@@ -120,12 +120,12 @@ def test_base_and_events_are_as_one_count(ties, strategy, events, steps):
 
 
 def test_everything_that_asks_for_flat_profiles_sees_them_grown():
-    films = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=700, seed=2)
+    films = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=700, random_state=2)
     growing = GrowingStatistics(sr.count_precedence(films))
     growing.add(5, "900", int(films.times.max()) + 1)
     profiles = growing.interactions
-    assert profiles.items_taken[profiles.offsets[1] : profiles.offsets[2]].tolist() == (
-        profiles.taken(1).tolist()
+    assert profiles.item_codes[profiles.offsets[1] : profiles.offsets[2]].tolist() == (
+        profiles.consumed(1).tolist()
     )
     assert profiles.n_rows == len(profiles.times) == films.n_rows + 1
     assert profiles.until(int(films.times.max()) + 1).n_rows == films.n_rows
@@ -135,7 +135,7 @@ def test_everything_that_asks_for_flat_profiles_sees_them_grown():
 
 @pytest.mark.parametrize("ties", ["order", "strict"])
 def test_a_profile_of_new_items_grows_with_its_length_and_not_its_square(ties):
-    films = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=700, seed=2)
+    films = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=700, random_state=2)
     growing, n_bytes = GrowingStatistics(sr.count_precedence(films, ties=ties)), []
     later = int(films.times.max()) + 1_000_000
     for place in range(400):
@@ -192,7 +192,7 @@ def test_ids_of_another_kind_are_refused_and_leave_no_trace():
     assert 99 not in growing.interactions.users
     with pytest.raises(InputError, match="time"):
         growing.add(99, 1, 2**63)
-    with pytest.raises(UnknownId):
+    with pytest.raises(UnknownIdError):
         growing.forget(99)
 
 

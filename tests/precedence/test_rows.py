@@ -13,13 +13,13 @@ from surerec.precedence import rows_from
 from surerec.precedence.kernels import compress_rows, load, pick, read_rows
 from tests.rows import scattered
 
-FILMS = sr.datasets.synthetic(n_users=60, n_items=200, n_rows=700, seed=5)
+FILMS = sr.datasets.synthetic(n_users=60, n_items=200, n_rows=700, random_state=5)
 KINDS = ["dense", "bounded", "on-demand"]
 
 
 @pytest.fixture(scope="module")
 def films():
-    return sr.datasets.synthetic(200, 300, 6_000, ties=0.3, seed=8)
+    return sr.datasets.synthetic(200, 300, 6_000, ties=0.3, random_state=8)
 
 
 def bounded(films, n_cached):

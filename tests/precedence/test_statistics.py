@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surerec as sr
-from surerec.errors import NoUsers
+from surerec.errors import NoUsersError
 from tests import oracle
 from tests.golden.test_examples import COUNTS, SUPPORT
 
@@ -60,7 +60,7 @@ def test_leaving_a_user_out_does_not_touch_the_others_counts():
 
 
 def test_threads_change_nothing(monkeypatch):
-    interactions, found = sr.datasets.synthetic(2_000, 150, 80_000, seed=2), []
+    interactions, found = sr.datasets.synthetic(2_000, 150, 80_000, random_state=2), []
     for threads in ("1", "2", "7"):
         monkeypatch.setenv("SUREREC_THREADS", threads)
         found.append(np.stack(matrices(sr.count_precedence(interactions))))
@@ -101,7 +101,7 @@ def test_the_strongest_pairs_are_those_of_all(rows, ties, n_pairs, in_one_order)
 
 @pytest.mark.parametrize("ties", ["order", "strict"])
 def test_the_budget_changes_speed_and_never_results(ties):
-    interactions = sr.datasets.synthetic(200, 300, 6_000, ties=0.3, seed=8)
+    interactions = sr.datasets.synthetic(200, 300, 6_000, ties=0.3, random_state=8)
     row = 2 * interactions.n_items
     reference = matrices(sr.count_precedence(interactions, ties=ties, strategy="dense"))
     held = []
@@ -149,8 +149,8 @@ def test_counts_are_as_wide_as_they_must_be(n_users, bits, strategy):
     assert statistics.followers(0)[1] == statistics.predecessors(1)[0] == n_users
     assert statistics.followers(0).dtype == np.uint32
     for item in range(2, 10):
-        taken = int(np.count_nonzero(np.arange(n_users) % 8 == item - 2))
-        assert statistics.followers(1)[item] == statistics.predecessors(item)[1] == taken
+        consumed = int(np.count_nonzero(np.arange(n_users) % 8 == item - 2))
+        assert statistics.followers(1)[item] == statistics.predecessors(item)[1] == consumed
 
 
 @given(some_rows, ties_rules, strategies, st.data())
@@ -192,7 +192,7 @@ def slowly(data, ties):
     """Counts pair by pair."""
     counts = np.zeros((data.n_items, data.n_items), dtype=int)
     for user in range(data.n_users):
-        items, times = data.taken(user), data.times_of(user)
+        items, times = data.consumed(user), data.times_of(user)
         for i in range(len(items)):
             for j in range(i + 1, len(items)):
                 counts[items[i], items[j]] += ties == "order" or times[i] < times[j]
@@ -217,10 +217,10 @@ def test_both_directions_are_counted_as_pair_by_pair(data, ties):
 def test_counts_that_pass_what_16_bits_hold_are_counted_once_and_wider(
     monkeypatch, ties, most, wide
 ):
-    data = sr.datasets.synthetic(150, 130, 6_000, ties=0.3, sequels=0.0, seed=3)
+    data = sr.datasets.synthetic(150, 130, 6_000, ties=0.3, sequels=0.0, random_state=3)
     expected = slowly(data, ties)
     assert expected.max() in range(41, 90)
-    assert (np.bincount(data.items_taken) > 90).sum() > 1
+    assert (np.bincount(data.item_codes) > 90).sum() > 1
     with_most(monkeypatch, most)
     statistics = sr.count_precedence(data, ties=ties)
     assert statistics.rows.followers(0).dtype == (np.uint32 if wide else np.uint16)
@@ -229,7 +229,7 @@ def test_counts_that_pass_what_16_bits_hold_are_counted_once_and_wider(
 
 
 def test_wide_counts_beyond_the_budget_are_held_as_far_as_it_goes(monkeypatch):
-    data = sr.datasets.synthetic(150, 130, 6_000, seed=3)
+    data = sr.datasets.synthetic(150, 130, 6_000, random_state=3)
     narrow = 2 * 2 * data.n_items**2
     assert sr.count_precedence(data, memory=narrow).rows.kind == "dense"
     with_most(monkeypatch, 40)
@@ -258,14 +258,14 @@ def test_given_counts_have_profiles_of_no_users():
     assert (statistics.n_users, statistics.has_profiles) == (30, False)
     assert (profiles.n_users, profiles.n_rows, profiles.titles) == (0, 0, None)
     assert profiles.items.ids.to_list() == list(range(10))
-    with pytest.raises(NoUsers, match="have no users: nobody can be asked"):
+    with pytest.raises(NoUsersError, match="have no users: nobody can be asked"):
         statistics.require_profiles("nobody can be asked")
 
 
 def test_given_counts_cannot_leave_a_user_out():
     statistics = sr.PrecedenceStatistics.from_counts(COUNTS, SUPPORT, n_users=30)
-    for leave_out in (statistics.without_user, statistics.taken_by, statistics.profile_of):
-        with pytest.raises(NoUsers, match="no user can be left out"):
+    for leave_out in (statistics.without_user, statistics.consumed_by, statistics.profile_of):
+        with pytest.raises(NoUsersError, match="no user can be left out"):
             leave_out(0)
 
 

@@ -40,11 +40,11 @@ class Person:
         if kind != "history":
             self.asked["user"] = data.draw(users, label="user")
         if kind == "user":
-            taken = self.interactions.profile(self.asked["user"])["item_id"].to_list()
+            consumed = self.interactions.profile(self.asked["user"])["item_id"].to_list()
         else:
-            taken = [*data.draw(histories, label="history"), data.draw(seen, label="seen")]
-            self.asked["history"] = taken
-        self.history = paper.known(taken, self.catalogue)
+            consumed = [*data.draw(histories, label="history"), data.draw(seen, label="seen")]
+            self.asked["history"] = consumed
+        self.history = paper.known(consumed, self.catalogue)
         self.counts = paper.count(self.rows, self.asked.get("user"), self.ties)
         # What nobody else consumed is unknown.
         self.candidates = [

@@ -17,7 +17,7 @@ EVERY = [
     *(sr.InductiveConformal(measure=name) for name in paper.NAMES),
     sr.InductiveConformal(measure="CM8", literal=True),
     sr.InductiveConformal(measure="CM1", top=3),
-    sr.InductiveConformal(measure="CM2", smoothed=True, seed=5),
+    sr.InductiveConformal(measure="CM2", smoothed=True, random_state=5),
     sr.TransductiveConformal(aggregate="max"),
     sr.TransductiveConformal(aggregate="median"),
     sr.TransductiveConformal(zeros="product"),
@@ -28,10 +28,10 @@ EVERY = [
 
 @pytest.fixture(scope="module")
 def films():
-    return sr.datasets.synthetic(70, 60, 1_500, seed=12)
+    return sr.datasets.synthetic(70, 60, 1_500, random_state=12)
 
 
-def promise(model):
+def guarantee(model):
     return {} if isinstance(model, sr.PrecedenceMining) else {"confidence": 0.8}
 
 
@@ -46,7 +46,7 @@ def promise(model):
 def test_many_users_are_users_one_by_one(model, rows, strategy, ties, k):
     interactions = read(rows)
     model.fit(sr.count_precedence(interactions, ties=ties, strategy=strategy))
-    asked = {"k": k, **promise(model)}
+    asked = {"k": k, **guarantee(model)}
     alone = one_by_one(model, {user: {"user": user} for user in interactions.users.ids}, **asked)
     assert_frame_equal(model.recommend_many(**asked), alone, check_exact=True)
 
@@ -55,7 +55,7 @@ def test_many_users_are_users_one_by_one(model, rows, strategy, ties, k):
 @pytest.mark.parametrize("measure", sr.MEASURES)
 def test_the_best_items_of_longer_profiles(measure, ties):
     """With few users many items tie or nearly do, which 32 bits cannot tell apart."""
-    films = sr.datasets.synthetic(n_users=40, n_items=900, n_rows=6_000, ties=0.3, seed=5)
+    films = sr.datasets.synthetic(n_users=40, n_items=900, n_rows=6_000, ties=0.3, random_state=5)
     model = sr.InductiveConformal(measure)
     model.fit(sr.count_precedence(films, ties=ties, strategy="dense"))
     for asked in ({"k": 1, "confidence": 0.5}, {"k": 20, "confidence": 0.99}):
@@ -63,12 +63,14 @@ def test_the_best_items_of_longer_profiles(measure, ties):
         assert model.recommend_many(**asked).drop("user_id", "covered").equals(alone)
 
 
-@pytest.mark.parametrize("settings", [{}, {"cut": "rank"}, {"groups": 2}, {"promise": "precision"}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"threshold": "rank"}, {"segments": 2}, {"guarantee": "precision"}]
+)
 @pytest.mark.parametrize("k", [None, 3])
 def test_many_users_are_told_who_is_covered(settings, k):
-    few = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=3_000, seed=1)
+    few = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=3_000, random_state=1)
     model = sr.PopulationConformal("CM12", **settings).fit(few)
-    asked = {"precision": 0.1} if "promise" in settings else {"confidence": 0.9}
+    asked = {"precision": 0.1} if "guarantee" in settings else {"confidence": 0.9}
     rows = model.recommend_many(**asked, k=k)
     covered = dict(rows.select("user_id", "covered").iter_rows())
     assert len(set(covered.values())) == 2
@@ -89,12 +91,14 @@ def test_many_users_are_told_who_is_covered(settings, k):
     ids=repr,
 )
 def test_threads_change_nothing(model, strategy, monkeypatch):
-    crowd = sr.datasets.synthetic(600, 40, 6_000, seed=13)  # more than any thread takes at once
+    crowd = sr.datasets.synthetic(
+        600, 40, 6_000, random_state=13
+    )  # more than any thread takes at once
     model.fit(sr.count_precedence(crowd, strategy=strategy))
     answers = []
     for threads in ("1", "2", "7"):
         monkeypatch.setenv("SUREREC_THREADS", threads)
-        answers.append(model.recommend_many(**promise(model)))
+        answers.append(model.recommend_many(**guarantee(model)))
     served = answers[0]["user_id"].unique(maintain_order=True)
     assert served.to_list() == [user for user in crowd.users.ids if user in set(served)]
     for answer in answers[1:]:
@@ -131,8 +135,8 @@ def test_ids_may_be_the_floats_of_pandas(films):
 MODELS = {
     "CM2": sr.InductiveConformal("CM2"),  # a minimum: most items tie
     "CM12": sr.InductiveConformal("CM12"),
-    "rank": sr.PopulationConformal("CM2", cut="rank"),
-    "score": sr.PopulationConformal("CM6", cut="score"),
+    "rank": sr.PopulationConformal("CM2", threshold="rank"),
+    "score": sr.PopulationConformal("CM6", threshold="score"),
     "crs": sr.TransductiveConformal("max"),
     "mining": sr.PrecedenceMining(),
 }
@@ -140,7 +144,7 @@ MODELS = {
 
 @pytest.fixture(scope="module")
 def tied():
-    return sr.datasets.synthetic(n_users=120, n_items=90, n_rows=2_500, ties=0.3, seed=6)
+    return sr.datasets.synthetic(n_users=120, n_items=90, n_rows=2_500, ties=0.3, random_state=6)
 
 
 @pytest.fixture(scope="module")
@@ -148,14 +152,14 @@ def shuffled(tied):
     """The same data under other codes, which are not in the order of popularity."""
     new = np.random.default_rng(1).permutation(tied.n_items)  # the new code of each old one
     old = np.argsort(new)
-    taken = sr.Interactions(
+    consumed = sr.Interactions(
         tied.users,
         IdMap(tied.items.ids.gather(old), noun="item"),
         tied.offsets,
-        new[tied.items_taken].astype(np.uint32),
+        new[tied.item_codes].astype(np.uint32),
         tied.times,
     )
-    counts = sr.count_precedence(taken)
+    counts = sr.count_precedence(consumed)
     counts.popularity = old  # old codes were the places by popularity, ties included
     return counts
 
@@ -181,7 +185,7 @@ def test_equal_scores_come_by_popularity_whatever_the_codes(tied, shuffled, name
 @pytest.fixture(scope="module")
 def strangers():
     """More people than one thread is given, whose ids are users' of the data."""
-    return sr.datasets.synthetic(300, 60, 4_000, seed=99)
+    return sr.datasets.synthetic(300, 60, 4_000, random_state=99)
 
 
 def histories_of(interactions):

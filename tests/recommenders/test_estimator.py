@@ -9,7 +9,7 @@ from tests.recommenders.small_profiles import read
 
 ROWS = [(user, item, (user * item) % 5) for user in range(1, 7) for item in range(1, 8)]
 EVERY = [sr.PrecedenceMining, sr.TransductiveConformal, sr.InductiveConformal]
-TAKEN = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=900, seed=5)
+TAKEN = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=900, random_state=5)
 
 
 @pytest.mark.parametrize("make", EVERY)
@@ -41,21 +41,21 @@ def test_settings_can_be_changed_and_chained():
         (sr.InductiveConformal, {"measure": "CM99"}, "CM1.*CM12.*NCM17"),
         (sr.InductiveConformal, {"train_share": 0}, "train_share"),
         (sr.InductiveConformal, {"top": 0}, "top"),
-        (sr.InductiveConformal, {"seed": -1}, "seed"),
+        (sr.InductiveConformal, {"random_state": -1}, "random_state"),
         (sr.TransductiveConformal, {"aggregate": "mean"}, "aggregate.*max.*median"),
         (sr.TransductiveConformal, {"zeros": "none"}, "zeros.*exact.*product"),
         (sr.TransductiveConformal, {"search": "fast"}, "search.*sorted.*plain"),
         (sr.TransductiveConformal, {"train_share": 2}, "train_share"),
         (sr.PrecedenceMining, {"top": 0}, "top"),
-        (sr.PopulationConformal, {"promise": "all"}, "is 'all'; choose one of miss-rate, hit"),
-        (sr.PopulationConformal, {"cut": "half"}, "cut is 'half'; choose one of rank, score"),
+        (sr.PopulationConformal, {"guarantee": "all"}, "is 'all'; choose one of recall, hit"),
+        (sr.PopulationConformal, {"threshold": "half"}, "cut is 'half'; choose one of rank, score"),
         (sr.PopulationConformal, {"horizon": 0}, "horizon is 0"),
         (sr.PopulationConformal, {"horizon": 500}, "no user has 5 known items and a future"),
-        (sr.PopulationConformal, {"groups": 0}, "groups is 0"),
+        (sr.PopulationConformal, {"segments": 0}, "segments is 0"),
         (sr.PopulationConformal, {"window": -1}, "window is -1"),
         (sr.PopulationConformal, {"measure": "CM99"}, "no measure 'CM99'"),
         (sr.PopulationConformal, {"n_calibration": 0}, "n_calibration is 0"),
-        (sr.PopulationConformal, {"min_known": 0}, "min_known is 0"),
+        (sr.PopulationConformal, {"min_history": 0}, "min_history is 0"),
     ],
 )
 def test_impossible_settings_are_refused_when_fitting(make, wrong, says):

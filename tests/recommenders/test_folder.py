@@ -12,7 +12,9 @@ from tests.storage.stored_models import same
 
 @pytest.fixture(scope="module")
 def statistics():
-    return sr.count_precedence(sr.datasets.synthetic(n_users=60, n_items=30, n_rows=900, seed=5))
+    return sr.count_precedence(
+        sr.datasets.synthetic(n_users=60, n_items=30, n_rows=900, random_state=5)
+    )
 
 
 def answer(model):
@@ -95,7 +97,7 @@ def test_nothing_unfitted_and_nothing_mixed_is_saved(tmp_path, statistics):
     with pytest.raises(sr.SurerecError, match="not fitted"):
         sr.InductiveConformal().save(tmp_path / "model")
     other = sr.InductiveConformal().fit(
-        sr.datasets.synthetic(n_users=9, n_items=9, n_rows=60, seed=1)
+        sr.datasets.synthetic(n_users=9, n_items=9, n_rows=60, random_state=1)
     )
     with pytest.raises(sr.InputError, match="same statistics"):
         save_all(tmp_path / "model", {"a": fitted, "b": other})

@@ -5,16 +5,16 @@ import polars as pl
 import pytest
 
 import surerec as sr
-from surerec.errors import NotOffered
+from surerec.errors import NotSupportedError
 from surerec.interactions import read_members
 from surerec.measures import State
-from surerec.recommenders import GROUP_PROMISES, Aggregation
+from surerec.recommenders import GROUP_GUARANTEE_KINDS, Aggregation
 from tests.contracts.support import Careful, popular
 
 
 @pytest.fixture(scope="module")
 def films():
-    return sr.datasets.synthetic(n_users=300, n_items=150, n_rows=6000, seed=4)
+    return sr.datasets.synthetic(n_users=300, n_items=150, n_rows=6000, random_state=4)
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +33,9 @@ def test_a_set_for_known_users_holds_nothing_that_any_of_them_took(model, films,
     group = users[3:6]
     found = model.recommend(group=group, confidence=0.8)
     assert isinstance(found, sr.GroupSet)
-    taken = {item for user in group for item in films.taken(films.users.code(user))}
-    assert not taken & set(films.items.codes(found.items).tolist())
-    assert found.n_candidates == films.n_items - len(taken)
+    consumed = {item for user in group for item in films.consumed(films.users.code(user))}
+    assert not consumed & set(films.items.codes(found.items).tolist())
+    assert found.n_candidates == films.n_items - len(consumed)
     assert found.members == tuple(group)
     assert "groups of 3 formed at random" in str(found.guarantee)
     assert found.formed == "groups of 3 formed at random"
@@ -63,7 +63,7 @@ def test_a_group_is_served_without_its_own_futures(model, films):
     members = outcomes.users[:2]
     strangers = model.recommend(group=[[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]], confidence=0.8)
     own = model.recommend(group=films.users.ids.gather(members).to_list(), confidence=0.8)
-    n = len(outcomes.curve(GROUP_PROMISES["any"])[1])
+    n = len(outcomes.curve(GROUP_GUARANTEE_KINDS["any"])[1])
     assert f"the {n:,} calibration groups" in str(strangers.guarantee)
     assert f"the {n - 1:,} calibration groups" in str(own.guarantee)
     across = outcomes.users[[0, 2]]  # of two groups
@@ -111,23 +111,23 @@ def test_explaining_by_member_leaves_everybody_out(model, films, users):
     assert row["support"] == others.support[earlier]
     assert row["later"] == others.followers(earlier)[code]
     assert str(why).count("\n") == 3
-    taken = films.items[int(films.taken(films.users.code(group[1]))[0])]
+    consumed = films.items[int(films.consumed(films.users.code(group[1]))[0])]
     with pytest.raises(sr.InputError, match="has taken"):
-        model.explain_group(group, item=taken)
+        model.explain_group(group, item=consumed)
 
 
 def test_what_is_not_offered(films, users):
-    precise = sr.PopulationConformal(promise="precision").fit(films)
-    with pytest.raises(NotOffered, match="no guarantee of precision, only of recall"):
+    precise = sr.PopulationConformal(guarantee="precision").fit(films)
+    with pytest.raises(NotSupportedError, match="no guarantee of precision, only of recall"):
         precise.calibrate_groups(2)
-    with pytest.raises(NotOffered, match="has no sets for groups"):
+    with pytest.raises(NotSupportedError, match="has no sets for groups"):
         sr.PrecedenceMining().fit(films).recommend(group=users[:2])
 
     fitted = sr.PopulationConformal(popular(sr.count_precedence(films))).fit(films)
-    with pytest.raises(NotOffered, match="cannot be left out"):
+    with pytest.raises(NotSupportedError, match="cannot be left out"):
         fitted.recommend(group=users[:2], confidence=0.8)
-    assert fitted.model_.offers_together() == ()
-    with pytest.raises(NotOffered, match="one user at a time"):
+    assert fitted.model_.offers_group_guarantee() == ()
+    with pytest.raises(NotSupportedError, match="one user at a time"):
         sr.PopulationConformal(Careful).fit(films).recommend(group=users[:2], confidence=0.8)
 
 
@@ -145,10 +145,10 @@ def test_what_is_not_offered(films, users):
         ({"group": "DE"}, "for a segment pass segment="),
         ({"group": [5, 7], "user": 5}, "for whom once"),
         ({"group": [5, 7], "segment": "DE"}, "for whom once"),
-        ({"group": [5, 7], "together": "some"}, "choose one of any, most"),
-        ({"user": 5, "together": "any"}, "group="),
-        ({"group": [5, 7, 9], "together": "all"}, "up to 2, and this one has 3"),
-        ({"group": [5, 7, 9, 11, 13], "together": "most"}, "up to 4, and this one has 5"),
+        ({"group": [5, 7], "group_guarantee": "some"}, "choose one of any, most"),
+        ({"user": 5, "group_guarantee": "any"}, "group="),
+        ({"group": [5, 7, 9], "group_guarantee": "all"}, "up to 2, and this one has 3"),
+        ({"group": [5, 7, 9, 11, 13], "group_guarantee": "most"}, "up to 4, and this one has 5"),
         ({"group": list(range(1, 10))}, "9 members"),
         ({"group": [5, 7], "min_probability": 0.1}, "no probabilities"),
     ],
@@ -191,9 +191,9 @@ def test_given_groups_of_any_size(films, users):
     frame = pl.DataFrame(rows, schema=["user_id", "group"], orient="row")
     assert read_members(frame) == given
     model.calibrate_groups(groups=frame)
-    found = model.recommend(group=users[-9:], confidence=0.7, together="most")
+    found = model.recommend(group=users[-9:], confidence=0.7, group_guarantee="most")
     assert "groups such as those given, of up to 10" in str(found.guarantee)
-    with pytest.raises(NotOffered, match="11 members, and the largest"):
+    with pytest.raises(NotSupportedError, match="11 members, and the largest"):
         model.recommend(group=users[-11:], confidence=0.7)
     short = films.users.ids.filter(pl.Series(np.diff(films.offsets) < 5))[0]
     with pytest.warns(sr.LeftOutWarning, match="1 of the 2 given groups do not calibrate"):
@@ -261,11 +261,11 @@ def test_merged_p_values(films, users):
     group = users[:3]
     codes = films.users.codes(group)
     found = {
-        rule: model.recommend(group=group, confidence=0.5, together=rule)
+        rule: model.recommend(group=group, confidence=0.5, group_guarantee=rule)
         for rule in ("mean", "geometric", "harmonic", "bonferroni", "maximum")
     }
     others = sr.InductiveConformal("CM12").fit(films.without_users(codes))
-    histories = [films.items.ids.gather(films.taken(int(code))).to_list() for code in codes]
+    histories = [films.items.ids.gather(films.consumed(int(code))).to_list() for code in codes]
     everything = model.recommend(group=group, confidence=0.999)
     p_values = []
     for history in histories:
@@ -286,7 +286,7 @@ def test_merged_p_values(films, users):
     few = model.recommend(group=group, confidence=0.999)
     assert few.everything_qualifies == ("every item qualifies" in few.guarantee.reason)
     with pytest.raises(sr.InputError, match="choose one of mean"):
-        model.recommend(group=group, confidence=0.7, together="any")
+        model.recommend(group=group, confidence=0.7, group_guarantee="any")
 
 
 def test_many_groups(model, users, tmp_path):

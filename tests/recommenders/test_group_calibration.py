@@ -10,7 +10,7 @@ from tests.contracts.support import Refitted
 
 @pytest.fixture(scope="module")
 def films():
-    return sr.datasets.synthetic(n_users=1500, n_items=80, n_rows=30_000, seed=4)
+    return sr.datasets.synthetic(n_users=1500, n_items=80, n_rows=30_000, random_state=4)
 
 
 @pytest.fixture(scope="module")

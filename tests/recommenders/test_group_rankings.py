@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 
 import surerec as sr
 from surerec.calibration import profile_cases
-from surerec.measures import MeasureScorer, Query, State, as_recipe
+from surerec.measures import MeasureScorer, Query, State, as_measure
 from surerec.recommenders import (
     AGGREGATIONS,
-    GROUP_PROMISES,
+    GROUP_GUARANTEE_KINDS,
     Group,
     GroupOutcomes,
     find_aggregation,
@@ -23,7 +23,7 @@ N_ITEMS = 8
 
 @pytest.fixture(scope="module")
 def films():
-    return sr.datasets.synthetic(n_users=240, n_items=60, n_rows=6000, seed=4)
+    return sr.datasets.synthetic(n_users=240, n_items=60, n_rows=6000, random_state=4)
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +33,8 @@ def statistics(films):
 
 def observed(statistics, measure, size, formed="random", by="average", n=None):
     """Return calibration groups, their cases, and where what they consumed next is ranked."""
-    cases, scorer = profile_cases(statistics.interactions, 0.4), as_recipe(measure).fit(statistics)
-    groups = form_groups(cases, size, formed, np.zeros(len(cases)), seed=1)[:n]
+    cases, scorer = profile_cases(statistics.interactions, 0.4), as_measure(measure).fit(statistics)
+    groups = form_groups(cases, size, formed, np.zeros(len(cases)), random_state=1)[:n]
     return groups, cases, observe_groups(scorer, statistics, cases, groups, AGGREGATIONS[by])
 
 
@@ -42,17 +42,17 @@ def observed(statistics, measure, size, formed="random", by="average", n=None):
 def test_groups_are_disjoint_within_folds_and_know_no_future(films, formed):
     cases = profile_cases(films, 0.4)
     folds = np.arange(len(cases)) % 2
-    groups = form_groups(cases, 3, formed, folds, seed=1)
+    groups = form_groups(cases, 3, formed, folds, random_state=1)
     members = np.concatenate(groups)
     assert len(np.unique(members)) == len(members)
     assert len(cases) - len(members) < 2 * 3
     assert all(len(group) == 3 and len(set(folds[group])) == 1 for group in groups)
     # Other futures, the same groups.
-    items = films.items_taken.copy()
+    items = films.item_codes.copy()
     later = cases.future_rows()
     items[later] = np.random.default_rng(0).permutation(items[later])
     other = sr.Interactions(films.users, films.items, films.offsets, items, films.times)
-    again = form_groups(profile_cases(other, 0.4), 3, formed, folds, seed=1)
+    again = form_groups(profile_cases(other, 0.4), 3, formed, folds, random_state=1)
     assert [group.tolist() for group in again] == [group.tolist() for group in groups]
 
 
@@ -60,7 +60,7 @@ def test_similar_groups_are_more_alike_than_random_ones(films):
     cases = profile_cases(films, 0.4)
 
     def overlap(formed):
-        groups = form_groups(cases, 2, formed, np.zeros(len(cases)), seed=0)
+        groups = form_groups(cases, 2, formed, np.zeros(len(cases)), random_state=0)
         pairs = [(set(cases.known(a)), set(cases.known(b))) for a, b in groups]
         return np.mean([len(a & b) / np.sqrt(len(a) * len(b)) for a, b in pairs])
 
@@ -83,16 +83,16 @@ def test_outcomes_are_those_of_the_definition(films, statistics):
             for item in outside:
                 best[item] = [*best.get(item, []), order.index(item) + 1]
             mine = (found.owners == number) & (found.places == place)
-            taken = [item for item in cases.future(case).tolist() if item not in known]
-            assert found.items[mine].tolist() == taken
-            assert found.own_ranks[mine].tolist() == [best[item][-1] for item in taken]
+            consumed = [item for item in cases.future(case).tolist() if item not in known]
+            assert found.items[mine].tolist() == consumed
+            assert found.own_ranks[mine].tolist() == [best[item][-1] for item in consumed]
         mean = {item: -sum(np.log(best[item])) for item in outside}
-        together = sorted(
+        group_guarantee = sorted(
             outside,
             key=lambda item: (min(best[item]), -mean[item].round(9), popularity[item]),
         )
         here = found.owners == number
-        ranks = [together.index(item) + 1 for item in found.items[here]]
+        ranks = [group_guarantee.index(item) + 1 for item in found.items[here]]
         assert found.ranks[here].tolist() == ranks
         assert found.n_candidates[number] == len(outside)
 
@@ -117,38 +117,40 @@ def outcomes(draw):
     return GroupOutcomes(offsets, users, owners, places, items, ranks, ranks, n, np.zeros(2, int))
 
 
-def slow_loss(name, found, group, cut):
+def slow_loss(name, found, group, threshold):
     """What a group loses with the set of its best `cut` items; None if nothing of it counts."""
-    taken = {}
+    consumed = {}
     for owner, member, item, rank in zip(
         found.owners, found.places, found.items, found.ranks, strict=True
     ):
         if owner == group:
-            taken.setdefault(int(member), {})[int(item)] = rank
+            consumed.setdefault(int(member), {})[int(item)] = rank
     size = found.sizes[group]
     if name == "worst":
-        shares = [np.mean([rank > cut for rank in mine.values()]) for mine in taken.values()]
+        shares = [
+            np.mean([rank > threshold for rank in mine.values()]) for mine in consumed.values()
+        ]
         return max(shares, default=None)
     needed = {"any": 1, "hit-any": 1, "most": size // 2 + 1, "all": size, "hit-all": size}[name]
-    every = {item: rank for mine in taken.values() for item, rank in mine.items()}
-    takers = {item: sum(item in mine for mine in taken.values()) for item in every}
-    ranks = [rank for item, rank in every.items() if takers[item] >= needed]
+    every = {item: rank for mine in consumed.values() for item, rank in mine.items()}
+    consumers = {item: sum(item in mine for mine in consumed.values()) for item in every}
+    ranks = [rank for item, rank in every.items() if consumers[item] >= needed]
     if not ranks:
         return None
-    left_out = [rank > cut for rank in ranks]
+    left_out = [rank > threshold for rank in ranks]
     return float(all(left_out)) if name.startswith("hit") else float(np.mean(left_out))
 
 
 @given(outcomes())
 def test_curves_are_the_losses_of_the_definition(found):
-    for name, promise in GROUP_PROMISES.items():
-        curve, groups = promise.curve_of(found)
+    for name, guarantee in GROUP_GUARANTEE_KINDS.items():
+        curve, groups = guarantee.curve_of(found)
         at_none = [slow_loss(name, found, group, 0) for group in range(len(found))]
         assert groups.tolist() == [g for g, loss in enumerate(at_none) if loss is not None]
         assert curve.n_users == len(groups)
-        for cut in (0.0, 1.0, 3.0, 8.0):
-            expected = [slow_loss(name, found, group, cut) for group in groups]
-            left = curve.levels([cut + 0.5])[0] * (len(groups) + 1) - 1
+        for threshold in (0.0, 1.0, 3.0, 8.0):
+            expected = [slow_loss(name, found, group, threshold) for group in groups]
+            left = curve.levels([threshold + 0.5])[0] * (len(groups) + 1) - 1
             assert left == pytest.approx(sum(expected), abs=1e-9)
 
 
@@ -169,14 +171,14 @@ def test_arrays_there_and_back(statistics, films):
 @pytest.mark.parametrize("formed", ["random", "similar"])
 @pytest.mark.parametrize("name", ["any", "all", "worst", "hit-any"])
 def test_what_is_promised_is_delivered_over_divisions(statistics, formed, name):
-    curve, units = GROUP_PROMISES[name].curve_of(observed(statistics, "CM12", 2, formed)[2])
+    curve, units = GROUP_GUARANTEE_KINDS[name].curve_of(observed(statistics, "CM12", 2, formed)[2])
     chance, epsilon, lost = np.random.default_rng(0), 0.3, []
     n = len(units) // 2
     for _ in range(200):
         half = np.isin(np.arange(len(units)), chance.permutation(len(units))[:n])
-        cut = curve.of_owners(half).cut(epsilon)
+        threshold = curve.of_owners(half).threshold(epsilon)
         rest = curve.of_owners(~half)
-        lost.append(rest.losses[rest.entries > cut].sum() / rest.n_users)
+        lost.append(rest.losses[rest.entries > threshold].sum() / rest.n_users)
     assert np.mean(lost) <= epsilon + 0.02
     if name != "hit-any":  # where the best item alone is a hit for more than 1 − ε of the groups
         assert np.mean(lost) >= epsilon - 2 / (n + 1) - 0.02

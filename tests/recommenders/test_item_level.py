@@ -32,21 +32,21 @@ def test_p_values_are_those_of_the_definition(name, literal, top, data):
 @pytest.fixture(scope="module")
 def crowd():
     """Large enough for every path of the kernels, small enough for fractions."""
-    interactions = sr.datasets.synthetic(150, 90, 6_000, ties=0.3, seed=21)
+    interactions = sr.datasets.synthetic(150, 90, 6_000, ties=0.3, random_state=21)
     rows = [(u, i, t.timestamp()) for u, i, t in interactions.to_frame().iter_rows()]
     longest = int(np.argmax(np.diff(interactions.offsets)))
     user = interactions.users.ids[longest]
-    taken = interactions.profile(user)["item_id"].to_list()
+    consumed = interactions.profile(user)["item_id"].to_list()
     counts = paper.count(rows, without=user)
-    return sr.count_precedence(interactions), user, taken, counts
+    return sr.count_precedence(interactions), user, consumed, counts
 
 
 @pytest.mark.parametrize("known", [29, 30])
 @pytest.mark.parametrize("name", paper.NAMES)
 def test_long_profiles(crowd, name, known):
-    statistics, user, taken, counts = crowd
-    assert len(taken) >= known
-    history = taken[:known]
+    statistics, user, consumed, counts = crowd
+    assert len(consumed) >= known
+    history = consumed[:known]
     model = sr.InductiveConformal(measure=name).fit(statistics)
     found = as_dict(model.p_values(user=user, history=history))
     train, calibration = paper.split(history)
@@ -121,7 +121,7 @@ def test_the_only_user_there_is():
 
 
 class TestSmoothed:
-    interactions = sr.datasets.synthetic(80, 60, 2_000, seed=6)
+    interactions = sr.datasets.synthetic(80, 60, 2_000, random_state=6)
 
     def model(self, **settings):
         return sr.InductiveConformal(measure="CM2", smoothed=True, **settings).fit(
@@ -145,11 +145,11 @@ class TestSmoothed:
 
     def test_the_seed_decides_and_nothing_else(self):
         user = self.interactions.users.ids[3]
-        first = self.model(seed=1).p_values(user=user)
-        assert first.equals(self.model(seed=1).p_values(user=user))
-        assert not first.equals(self.model(seed=2).p_values(user=user))
+        first = self.model(random_state=1).p_values(user=user)
+        assert first.equals(self.model(random_state=1).p_values(user=user))
+        assert not first.equals(self.model(random_state=2).p_values(user=user))
         some = first["item_id"].to_list()[5:2:-1]
-        alone = self.model(seed=1).p_values(user=user, items=some)
+        alone = self.model(random_state=1).p_values(user=user, items=some)
         assert as_dict(alone) == {item: as_dict(first)[item] for item in some}
 
     def test_users_and_items_get_their_own_luck(self):
@@ -160,9 +160,9 @@ class TestSmoothed:
             model.p_values(user=user, history=[only])["p_value"].to_numpy()
             for user in self.interactions.users.ids
         ]
-        together = np.concatenate(luck)
-        assert len(np.unique(together)) == len(together)
-        assert kstest(together, "uniform").pvalue > 0.01
+        group_guarantee = np.concatenate(luck)
+        assert len(np.unique(group_guarantee)) == len(group_guarantee)
+        assert kstest(group_guarantee, "uniform").pvalue > 0.01
         for other in luck[1:]:
             assert abs(np.corrcoef(luck[0], other)[0, 1]) < 0.6  # 59 items: about 4.6 deviations
 
@@ -221,7 +221,9 @@ def test_a_witness_whom_nobody_else_took_is_skipped(zeros):
 def test_a_median_between_two_levels_is_compared_exactly():
     # PC of a, b, c and x before v: 1, 1, 1 and 1, so p = 4/4; before w: 2, 1, 1 and 1, so p = 3/4.
     profiles = ["abcvw", "av", "bv", "cv", "xv", "abw", "cw", "aw", "xw"]
-    rows = [(f"u{u}", item, t) for u, taken in enumerate(profiles) for t, item in enumerate(taken)]
+    rows = [
+        (f"u{u}", item, t) for u, consumed in enumerate(profiles) for t, item in enumerate(consumed)
+    ]
     model = sr.TransductiveConformal(aggregate="median").fit(read(rows))
     frame = model.p_values(user="u0")
     assert as_dict(frame) == {"x": 7 / 8}
@@ -340,7 +342,7 @@ LEVELS = [0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 0.9]
 @pytest.fixture(scope="module")
 def statistics():
     """Counts from other people alone; those asked below are new."""
-    return sr.count_precedence(sr.datasets.synthetic(300, 60, 6_000, seed=9))
+    return sr.count_precedence(sr.datasets.synthetic(300, 60, 6_000, random_state=9))
 
 
 @pytest.fixture(scope="module")
@@ -357,7 +359,7 @@ def p_values(model, statistics, people, seeds=None):
     found = []
     for place, (known, new) in enumerate(people):
         if seeds is not None:
-            model = model.fitted_on(statistics, seed=seeds + place)
+            model = model.fitted_on(statistics, random_state=seeds + place)
         history = ids.gather(known).to_list()
         frame = model.p_values(history=history, items=[ids[int(new)]])
         found.append(frame["p_value"][0])

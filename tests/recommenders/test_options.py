@@ -12,7 +12,7 @@ NAMES = ["abba", "baba", "caba"]
 ROWS = [(user, item, t) for user in ("ann", "bob", "cid") for t, item in enumerate(NAMES)]
 
 
-MANY = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=900, seed=5)
+MANY = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=900, random_state=5)
 NUMBERS = [(user, item, item) for user in range(4) for item in range(5)]
 EVERY = [sr.PrecedenceMining(), sr.TransductiveConformal(), sr.InductiveConformal()]
 every_model = pytest.mark.parametrize("model", EVERY, ids=repr)
@@ -119,12 +119,15 @@ def test_items_to_leave_out_come_in_any_column(make):
 @pytest.mark.parametrize(
     ("name", "ask"),
     [
-        ("cut", lambda **given: sr.PopulationConformal(**given).fit(read(NUMBERS))),
+        ("threshold", lambda **given: sr.PopulationConformal(**given).fit(read(NUMBERS))),
         ("lists", lambda **given: sr.PopulationConformal().fit(MANY, **given)),
-        ("cut", _wrapped),
+        ("threshold", _wrapped),
         ("covers", _wrapped),
         ("fallback", _wrapped),
-        ("together", lambda **given: _fitted().recommend(group=[0, 1], confidence=0.5, **given)),
+        (
+            "group_guarantee",
+            lambda **given: _fitted().recommend(group=[0, 1], confidence=0.5, **given),
+        ),
         ("hits", lambda **given: _fitted().recommend_many(k=1, confidence=0.5, **given)),
         ("leave_out", lambda **given: _fitted().recommend_many(k=1, confidence=0.5, **given)),
     ],

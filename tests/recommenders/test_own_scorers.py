@@ -10,7 +10,7 @@ from surerec.recommenders import load_all, save_all
 
 @pytest.fixture(scope="module")
 def films():
-    return sr.datasets.synthetic(n_users=200, n_items=50, n_rows=4_000, seed=4)
+    return sr.datasets.synthetic(n_users=200, n_items=50, n_rows=4_000, random_state=4)
 
 
 class Habit:
@@ -25,7 +25,7 @@ class Habit:
 
     def score(self, history, *, without_user=None):  # noqa: ARG002
         scores = self.counts.copy()
-        scores[self.statistics.taken_by(without_user)[0]] -= 1
+        scores[self.statistics.consumed_by(without_user)[0]] -= 1
         return scores
 
     def value(self, scores, history_length, n_users):  # noqa: ARG002
@@ -63,7 +63,7 @@ def test_parts_are_stored_and_restored(films, tmp_path, kind):
     assert back.recommend(user=7, confidence=0.7).to_frame().equals(picks.to_frame())
     why = back.explain(user=7, item=picks.items[0])
     assert why.contributions[0] == Contribution(
-        "how many took it", float(films.items_taken.tolist().count(films.items.code(why.item))), 1.0
+        "how many took it", float(films.item_codes.tolist().count(films.items.code(why.item))), 1.0
     )
     assert "What moved its score most: how many took it" in str(why)
 
@@ -75,9 +75,9 @@ class _Private(Bare):
 @pytest.mark.parametrize(
     ("given", "sentence", "recommender"),
     [
-        (_Private(50), "your scorer comes fitted", "population-own"),
-        (lambda _: _Private(50), "your scorer", "population-own"),
-        (Bare(50), "the scorer Bare does not say", "population-bare"),
+        (_Private(50), "your scorer comes fitted", "recall-own"),
+        (lambda _: _Private(50), "your scorer", "recall-own"),
+        (Bare(50), "the scorer Bare does not say", "recall-bare"),
     ],
 )
 def test_no_private_name_reaches_customers(films, given, sentence, recommender):

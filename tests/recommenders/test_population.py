@@ -13,7 +13,7 @@ from surerec.measures import MeasureScorer, State
 
 @pytest.fixture(scope="module")
 def films():
-    return sr.datasets.synthetic(n_users=400, n_items=80, n_rows=9_000, drift=0.4, seed=2)
+    return sr.datasets.synthetic(n_users=400, n_items=80, n_rows=9_000, drift=0.4, random_state=2)
 
 
 @pytest.fixture(scope="module")
@@ -21,22 +21,24 @@ def counts(films):
     return sr.count_precedence(films)
 
 
-@pytest.mark.parametrize("promise", ["miss-rate", "hit"])
-@pytest.mark.parametrize("cut", ["rank", "score"])
+@pytest.mark.parametrize("guarantee", ["recall", "hit"])
+@pytest.mark.parametrize("threshold", ["rank", "score"])
 @pytest.mark.parametrize("groups", [1, 3])
-def test_the_promise_is_kept_on_people_who_did_not_calibrate(films, counts, promise, cut, groups):
+def test_the_promise_is_kept_on_people_who_did_not_calibrate(
+    films, counts, guarantee, threshold, groups
+):
     """Half of the users calibrate, the others are served; a bias of 0.05 would fail."""
-    horizon = 0.4 if promise == "miss-rate" else 5
+    horizon = 0.4 if guarantee == "recall" else 5
     losses = []
-    for seed in range(6):
+    for random_state in range(6):
         model = sr.PopulationConformal(
             "CM12",
-            promise=promise,
+            guarantee=guarantee,
             horizon=horizon,
-            cut=cut,
+            threshold=threshold,
             groups=groups,
             n_calibration=190,
-            seed=seed,
+            random_state=random_state,
         ).fit(counts)
         cases = profile_cases(films, horizon)
         others = cases[~np.isin(cases.users, model.calibration_.users)]
@@ -46,23 +48,23 @@ def test_the_promise_is_kept_on_people_who_did_not_calibrate(films, counts, prom
             future = set(films.items.ids.gather(others.future(case)).to_list())
             picks = set(model.recommend(user, history=known, significance=0.2).items)
             missed = len(future - picks) / len(future)
-            losses.append(missed if promise == "miss-rate" else float(missed == 1))
+            losses.append(missed if guarantee == "recall" else float(missed == 1))
     assert 0.2 - 0.045 < np.mean(losses) < 0.2 + 0.03
 
 
-@pytest.mark.parametrize("cut", ["rank", "score"])
-def test_a_set_is_what_the_risk_curve_cuts(films, counts, cut):
-    model = sr.PopulationConformal("CM8", cut=cut).fit(counts)
+@pytest.mark.parametrize("threshold", ["rank", "score"])
+def test_a_set_is_what_the_risk_curve_cuts(films, counts, threshold):
+    model = sr.PopulationConformal("CM8", threshold=threshold).fit(counts)
     outcomes = observe(MeasureScorer(counts, "CM8"), counts, profile_cases(films, 0.4))
-    entries = outcomes.ranks if cut == "rank" else -outcomes.shares
+    entries = outcomes.ranks if threshold == "rank" else -outcomes.shares
     curve = RiskCurve.of_shares(entries, outcomes.owners, len(outcomes))
     history = films.items.ids[[3, 7, 11, 20, 31, 40]].to_list()
     scores = MeasureScorer(counts, "CM8").score(films.items.codes(history))
     rest = [code for code in range(counts.n_items) if films.items[code] not in history]
     order = sorted(rest, key=lambda code: (-scores[code], code))
     for epsilon in (0.1, 0.25, 0.5):
-        at = curve.cut(epsilon)
-        if cut == "rank":
+        at = curve.threshold(epsilon)
+        if threshold == "rank":
             expected = order[: int(at)]
         else:
             total = sum(scores[code] for code in rest)
@@ -74,14 +76,14 @@ def test_a_set_is_what_the_risk_curve_cuts(films, counts, cut):
 
 def test_nobody_is_served_by_their_own_future(films, counts):
     """A calibration user's sets are those of calibrating without them."""
-    model = sr.PopulationConformal("CM12", cut="rank", n_calibration=60).fit(counts)
+    model = sr.PopulationConformal("CM12", threshold="rank", n_calibration=60).fit(counts)
     code = int(model.calibration_.users[17])
     cases = profile_cases(films, 0.4).sample(60, 0)
     others = cases[cases.users != code]
     outcomes = observe(MeasureScorer(counts, "CM12"), counts, others)
     curve = RiskCurve.of_shares(outcomes.ranks, outcomes.owners, len(outcomes))
     sizes = [len(model.recommend(films.users[code], significance=e)) for e in (0.1, 0.2, 0.3, 0.5)]
-    assert sizes == [int(min(curve.cut(e), 79)) for e in (0.1, 0.2, 0.3, 0.5)]
+    assert sizes == [int(min(curve.threshold(e), 79)) for e in (0.1, 0.2, 0.3, 0.5)]
 
 
 def test_a_confidence_that_so_few_users_cannot_support_is_not_promised(films, counts):
@@ -113,12 +115,12 @@ def test_a_model_knows_its_age(films):
 
 def test_recalibrating_is_calibrating_on_what_came_later(films):
     middle = int(np.quantile(films.times, 0.7))
-    old = sr.PopulationConformal("CM12", cut="rank").fit(films.until(middle))
+    old = sr.PopulationConformal("CM12", threshold="rank").fit(films.until(middle))
     before = old.statistics_
     renewed = old.recalibrate(films, refit=False)
     assert renewed.statistics_ is before
     assert renewed.calibration_.period[0] >= middle
-    recounted = sr.PopulationConformal("CM12", cut="rank").fit(films.until(middle))
+    recounted = sr.PopulationConformal("CM12", threshold="rank").fit(films.until(middle))
     recounted.recalibrate(films)
     assert recounted.statistics_.interactions.n_rows == films.n_rows
     assert recounted.calibration_.entries.tolist() == renewed.calibration_.entries.tolist()
@@ -131,7 +133,7 @@ def test_recalibrating_with_data_that_has_new_items_and_people(films):
     middle = int(np.quantile(films.times, 0.6))
     past = films.to_frame().filter(films.to_frame()["datetime"].to_physical() < middle)
     few = past["item_id"].unique().sort()[:60]
-    model = sr.PopulationConformal("CM12", cut="rank").fit(
+    model = sr.PopulationConformal("CM12", threshold="rank").fit(
         sr.read_interactions(past.filter(pl.col("item_id").is_in(few.to_list())))
     )
     model.recalibrate(sr.read_interactions(films.to_frame()), refit=False)

@@ -8,14 +8,14 @@ import polars as pl
 import pytest
 
 import surerec as sr
-from surerec.calibration import ItemChances, Ranking, profile_cases
+from surerec.calibration import ItemProbabilities, Ranking, profile_cases
 from surerec.errors import InputError
 from surerec.measures import Query, State
 
 
 @pytest.fixture(scope="module")
 def films():
-    return sr.datasets.synthetic(n_users=600, n_items=80, n_rows=18_000, seed=2)
+    return sr.datasets.synthetic(n_users=600, n_items=80, n_rows=18_000, random_state=2)
 
 
 @pytest.fixture(scope="module")
@@ -25,33 +25,33 @@ def model(films):
 
 @pytest.fixture(scope="module")
 def precise(films):
-    return sr.PopulationConformal("CM12", promise="precision").fit(films)
+    return sr.PopulationConformal("CM12", guarantee="precision").fit(films)
 
 
 def slow_rows(model):
     """Count one calibration user's candidates by bin, item by item."""
-    chances, users = model.model_.calibration.chances, model.calibration_
+    probabilities, users = model.model_.calibration.probabilities, model.calibration_
     interactions = model.statistics_.interactions
     for place in (0, 7, 31):
         user, n_known = int(users.users[place]), int(users.n_known[place])
-        taken = interactions.taken(user).astype(np.int64)
-        scores = model.scorer_.score(taken[:n_known], without_user=user)
-        outside = model.statistics_.items_outside(taken[:n_known])
+        consumed = interactions.consumed(user).astype(np.int64)
+        scores = model.scorer_.score(consumed[:n_known], without_user=user)
+        outside = model.statistics_.items_outside(consumed[:n_known])
         ranking = Ranking.of(outside, scores, scores, model.statistics_.popularity)
-        w, edges = chances.weights, chances.edges
+        w, edges = probabilities.weights, probabilities.edges
         counts, hits = np.zeros(len(edges) + 1, int), np.zeros(len(edges) + 1, int)
         for rank, (item, share) in enumerate(zip(ranking.items, ranking.shares, strict=True), 1):
             at = w[0] * np.log(share) - w[1] * np.log(rank) + w[2] * np.log(n_known)
             counts[(edges <= at).sum()] += 1
-            hits[(edges <= at).sum()] += item in taken[n_known:]
+            hits[(edges <= at).sum()] += item in consumed[n_known:]
         yield place, counts, hits
 
 
 def test_candidates_are_counted_by_bin_with_the_user_left_out(model):
-    chances = model.model_.calibration.chances
+    probabilities = model.model_.calibration.probabilities
     for place, counts, hits in slow_rows(model):
-        assert counts.tolist() == chances.counts[place].tolist()
-        assert hits.tolist() == chances.hits[place].tolist()
+        assert counts.tolist() == probabilities.counts[place].tolist()
+        assert hits.tolist() == probabilities.hits[place].tolist()
 
 
 def halves(films, horizon=0.4):
@@ -82,13 +82,13 @@ def test_what_is_said_happens_to_people_who_did_not_calibrate(films):
 def test_nobodys_own_future_has_a_part_in_their_probabilities(model, which):
     """Let one calibration user have taken everything; what they are told must not change."""
     calibrated = model.model_.calibration
-    chances = calibrated.chances
-    place = int(np.flatnonzero(chances.chooses == bool(which))[3])
-    hits = chances.hits.copy()
-    hits[place] = chances.counts[place]
-    other = ItemChances(**{**chances.state().arrays, "hits": hits})
+    probabilities = calibrated.probabilities
+    place = int(np.flatnonzero(probabilities.chooses == bool(which))[3])
+    hits = probabilities.hits.copy()
+    hits[place] = probabilities.counts[place]
+    other = ItemProbabilities(**{**probabilities.state().arrays, "hits": hits})
     shares = np.geomspace(0.1, 1e-4, 60)
-    told, same = (each.probabilities(shares, 9, place) for each in (chances, other))
+    told, same = (each.probabilities(shares, 9, place) for each in (probabilities, other))
     np.testing.assert_allclose(np.stack(told), np.stack(same), rtol=1e-6)
 
 
@@ -139,7 +139,7 @@ def test_a_model_without_probabilities_answers_as_one_with_them(model):
     with pytest.raises(InputError, match="users who can calibrate"):
         earlier.recommend(user=7, confidence=0.8, min_probability=0.1)
     with pytest.raises(InputError, match="this model has fewer"):
-        earlier.allow("some", [1, 2])
+        earlier.add_item_list("some", [1, 2])
 
 
 # ---- precision
@@ -147,7 +147,7 @@ def test_a_model_without_probabilities_answers_as_one_with_them(model):
 
 def test_precision_is_kept_on_people_who_did_not_calibrate(films):
     fitted, others = halves(films)
-    model = sr.PopulationConformal("CM12", promise="precision").fit(fitted)
+    model = sr.PopulationConformal("CM12", guarantee="precision").fit(fitted)
     shares = []
     for known, later in others:
         picks = model.recommend(history=known, precision=0.3)
@@ -191,17 +191,17 @@ def test_bad_questions_are_refused_in_a_sentence(precise, asked, sentence):
 
 
 def test_a_recommender_of_another_promise_has_no_precision(model, films):
-    with pytest.raises(InputError, match="promises miss-rate, not precision"):
+    with pytest.raises(InputError, match="promises recall, not precision"):
         model.recommend(user=7, precision=0.3)
     with pytest.raises(InputError, match="promises no precision"):
         sr.InductiveConformal().fit(films).recommend(user=7, precision=0.3)
 
 
 def test_too_few_people_to_test_a_precision_are_told_how_many_it_takes(films):
-    few = sr.PopulationConformal("CM12", promise="precision", n_calibration=24).fit(films)
+    few = sr.PopulationConformal("CM12", guarantee="precision", n_calibration=24).fit(films)
     with pytest.raises(InputError, match="it takes 51 calibration users at the least to test it"):
         few.recommend(user=7, precision=0.05 + 0.9)
-    none = sr.PopulationConformal("CM12", promise="precision", n_calibration=10).fit(films)
+    none = sr.PopulationConformal("CM12", guarantee="precision", n_calibration=10).fit(films)
     with pytest.raises(
         InputError,
         match=r"without probabilities: they need at least 20 users",
@@ -241,13 +241,13 @@ def test_only_given_items_are_recommended_and_nothing_is_promised(model):
 @pytest.fixture(scope="module")
 def listed(films):
     some = films.items.ids.to_list()[1::3]
-    return some, sr.PopulationConformal("CM12").fit(films, lists={"some": some})
+    return some, sr.PopulationConformal("CM12").fit(films, item_lists={"some": some})
 
 
 def test_a_list_keeps_the_promise_for_those_who_take_one_of_its_items(films):
     fitted, others = halves(films)
     some = films.items.ids.to_list()[1::3]
-    model = sr.PopulationConformal("CM12").fit(fitted, lists={"some": some})
+    model = sr.PopulationConformal("CM12").fit(fitted, item_lists={"some": some})
     missed = []
     for known, later in others:
         next_ = [item for item in later if item in some]
@@ -264,23 +264,23 @@ def test_lists_are_saved_and_renewed(listed, tmp_path):
     same = sr.load(tmp_path / "model")
     one, two = (each.recommend(user=7, confidence=0.8, item_list="some") for each in (model, same))
     assert one.to_frame().equals(two.to_frame())
-    same.allow("some", some[:9])
+    same.add_item_list("some", some[:9])
     assert set(same.recommend(user=7, confidence=0.8, item_list="some").items) <= set(some[:9])
 
 
 def test_lists_live_through_recalibration(films):
     then = films.until(int(np.quantile(films.times, 0.7)))
     some = then.items.ids.to_list()[::2]
-    model = sr.PopulationConformal("CM12").fit(then, lists={"half": some}).recalibrate(films)
+    model = sr.PopulationConformal("CM12").fit(then, item_lists={"half": some}).recalibrate(films)
     assert set(model.recommend(user=7, confidence=0.8, item_list="half").items) <= set(some)
-    fresh = sr.PopulationConformal("CM12").fit(then).recalibrate(films).allow("half", some)
+    fresh = sr.PopulationConformal("CM12").fit(then).recalibrate(films).add_item_list("half", some)
     one, two = (
         each.recommend(user=7, confidence=0.8, item_list="half").items for each in (model, fresh)
     )
     assert one == two
     kept = sr.PopulationConformal("CM12").fit(then).recalibrate(films, refit=False)
     with pytest.raises(InputError, match="recalibrated without recounting"):
-        kept.allow("half", some)
+        kept.add_item_list("half", some)
 
 
 @pytest.mark.parametrize(
@@ -294,7 +294,7 @@ def test_lists_live_through_recalibration(films):
 )
 def test_impossible_lists_are_refused(model, name, items, sentence):
     with pytest.raises(InputError, match=sentence):
-        model.allow(name, items)
+        model.add_item_list(name, items)
 
 
 def test_unknown_items_of_a_list_are_skipped_counted_and_named(model, films):
@@ -305,8 +305,8 @@ def test_unknown_items_of_a_list_are_skipped_counted_and_named(model, films):
         r"'new-3', 'new-4', …\.$"
     )
     with pytest.warns(sr.LeftOutWarning, match=warned):
-        model.allow("new", new)
-    assert model.lists_["new"] == model.allow("stock", stock).lists_["stock"]
+        model.add_item_list("new", new)
+    assert model.item_lists_["new"] == model.add_item_list("stock", stock).item_lists_["stock"]
     asked = {"history": films.items.ids.to_list()[:9]}
     last = films.items.ids.to_list()[-3:]
     with pytest.warns(sr.LeftOutWarning, match="1 of 4 items is unknown"):
@@ -317,8 +317,8 @@ def test_unknown_items_of_a_list_are_skipped_counted_and_named(model, films):
     assert picks.items == model.recommend(**asked, items=last, confidence=0.8).items
     mostly = [*stock[:2], 901, 902, 903]
     with pytest.warns(sr.LeftOutWarning, match="3 of 5"):
-        model.allow("few", mostly, unknown="skip")
-    assert sorted(model.lists_["few"]) == sorted(stock[:2])
+        model.add_item_list("few", mostly, unknown="skip")
+    assert sorted(model.item_lists_["few"]) == sorted(stock[:2])
 
 
 # ---- budgeted lists
@@ -362,7 +362,7 @@ def test_other_lists_have_no_probability_of_a_hit_and_a_reason(model, asked, rea
 
 def test_a_short_list_of_an_item_list_has_the_hits_of_that_list(films):
     some = films.items.ids[::2].to_list()
-    listed = sr.PopulationConformal("CM12").fit(films, lists={"some": some})
+    listed = sr.PopulationConformal("CM12").fit(films, item_lists={"some": some})
     top = listed.recommend(7, k=4, item_list="some")
     assert set(top.items) <= set(some)
     assert "the list 'some'" in top.about_hit_probability
@@ -409,10 +409,10 @@ def test_nobodys_own_future_has_a_part_in_the_chances_of_their_list(model):
     query = Query.of_user(model.statistics_.interactions, user)
     found = [model.model_.assess(query)]
     before = calibrated.list_hits([query], found, [5])
-    ranks = calibrated.chances.hit_ranks.copy()
+    ranks = calibrated.probabilities.hit_ranks.copy()
     ranks[23] = np.inf
-    changed = ItemChances(**{**calibrated.chances.state().arrays, "hit_ranks": ranks})
-    after = dataclasses.replace(calibrated, chances=changed).list_hits([query], found, [5])
+    changed = ItemProbabilities(**{**calibrated.probabilities.state().arrays, "hit_ranks": ranks})
+    after = dataclasses.replace(calibrated, probabilities=changed).list_hits([query], found, [5])
     np.testing.assert_allclose(before.probability, after.probability)
 
 
@@ -423,19 +423,22 @@ def country(films):
 
 @pytest.fixture(scope="module")
 def by_country(films, country):
-    made = sr.PopulationConformal(promise="precision", groups="country")
-    return made.fit(films, user_groups=country)
+    made = sr.PopulationConformal(guarantee="precision", segments="country")
+    return made.fit(films, user_segments=country)
 
 
 def test_each_country_is_tested_by_its_own_people(by_country, films, country, tmp_path):
     history = films.items.ids[:8].to_list()
-    users, chances = by_country.calibration_.users, by_country.model_.calibration.chances
+    users, probabilities = (
+        by_country.calibration_.users,
+        by_country.model_.calibration.probabilities,
+    )
     found = {}
     for label in ("AT", "DE"):
         picks = by_country.recommend(history=history, segment=label, precision=0.15)
         assert f"over users with country '{label}' who are shown anything" in str(picks.guarantee)
         mine = np.array([country[films.users[int(user)]] == label for user in users])
-        n_testing = int((mine & ~chances.chooses).sum())
+        n_testing = int((mine & ~probabilities.chooses).sum())
         assert f"as the {n_testing:,} calibration users who tested it" in str(picks.guarantee)
         found[label] = picks.items
     nobody = by_country.recommend(history=history, segment="CH", precision=0.15)
@@ -472,12 +475,12 @@ def test_each_country_is_tested_by_its_own_people(by_country, films, country, tm
     ],
 )
 def test_forged_chances_are_refused(by_country, name, change):
-    state = by_country.model_.calibration.chances.state()
+    state = by_country.model_.calibration.probabilities.state()
     arrays, n = state.arrays, len(by_country.calibration_)
-    assert ItemChances.from_state(state, n).bins.n == len(arrays["edges"]) + 1
+    assert ItemProbabilities.from_state(state, n).bins.n == len(arrays["edges"]) + 1
     forged = state | State({name: np.asarray(change(arrays[name]))})
     with pytest.raises(ValueError, match=r"of probabilities|are not whole"):
-        ItemChances.from_state(forged, n)
+        ItemProbabilities.from_state(forged, n)
 
 
 @pytest.mark.parametrize(
@@ -491,9 +494,9 @@ def test_forged_chances_are_refused(by_country, name, change):
     ],
 )
 def test_forged_lists_are_refused(films, name, change):
-    model = sr.PopulationConformal("CM12").fit(films, lists={"some": films.items.ids[:40]})
+    model = sr.PopulationConformal("CM12").fit(films, item_lists={"some": films.items.ids[:40]})
     state, statistics = model.model_.state(), model.statistics_
-    assert [*model.restore(statistics, state).lists_] == ["some"]
+    assert [*model.restore(statistics, state).item_lists_] == ["some"]
     forged = state | State({name: change(state.arrays[name])})
     with pytest.raises(ValueError, match=r"of an item list|is not sorted|users of a calibration"):
         model.restore(statistics, forged)
@@ -501,7 +504,7 @@ def test_forged_lists_are_refused(films, name, change):
 
 def test_item_lists_need_names_of_their_own(films):
     lists = {"some": films.items.ids[:40], "more": films.items.ids[:50]}
-    model = sr.PopulationConformal("CM12").fit(films, lists=lists)
+    model = sr.PopulationConformal("CM12").fit(films, item_lists=lists)
     state = model.model_.state()
     assert state.texts["list1_list_name"] == "more"
     for name, why in (("some", "one name twice"), ("in stock", "cannot name a list")):

@@ -31,7 +31,7 @@ class Clock(Scorer):
 
 @pytest.fixture(scope="module")
 def films():
-    return sr.datasets.synthetic(n_users=260, n_items=60, n_rows=6_000, drift=1.0, seed=8)
+    return sr.datasets.synthetic(n_users=260, n_items=60, n_rows=6_000, drift=1.0, random_state=8)
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,7 @@ every_model = pytest.mark.parametrize("model", CONFORMAL, ids=repr)
 
 @pytest.fixture(scope="module")
 def films():
-    return sr.datasets.synthetic(80, 60, 2_000, seed=11)
+    return sr.datasets.synthetic(80, 60, 2_000, random_state=11)
 
 
 @given(models, st.integers(1, 99), st.data())
@@ -97,15 +97,15 @@ def test_people_see_the_highest_p_value_first_then_the_highest_score(films, mode
 def test_cutting_and_excluding_keep_the_ranking_and_the_full_size(films, model):
     user = films.users.ids[0]
     full = model.fit(films).recommend(user=user, confidence=0.8)
-    cut = model.recommend(user=user, confidence=0.8, k=3)
-    assert cut.to_frame().equals(full.to_frame().head(3))
-    assert f"cut from {len(full)}" in repr(cut)
+    threshold = model.recommend(user=user, confidence=0.8, k=3)
+    assert threshold.to_frame().equals(full.to_frame().head(3))
+    assert f"cut from {len(full)}" in repr(threshold)
     assert len(model.recommend(user=user, confidence=0.8, k=10_000)) == len(full)
     first, second, *rest = full.items
     without = model.recommend(user=user, confidence=0.8, exclude=[second])
     assert without.items == [first, *rest]
     assert without.to_frame()["rank"].to_list() == list(range(1, len(rest) + 2))
-    for some in (cut, without):
+    for some in (threshold, without):
         assert some.full_size == len(full)
         assert some.guarantee.full == full.guarantee
 
@@ -130,8 +130,8 @@ TITLES = pl.DataFrame({"item_id": list(range(1, 61)), "title": ["<b>x</b>"] + ["
 
 @pytest.fixture(scope="module")
 def titled():
-    taken = sr.datasets.synthetic(n_users=120, n_items=60, n_rows=2_400, seed=1)
-    return sr.read_interactions(taken.to_frame(), titles=TITLES)
+    consumed = sr.datasets.synthetic(n_users=120, n_items=60, n_rows=2_400, random_state=1)
+    return sr.read_interactions(consumed.to_frame(), titles=TITLES)
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +192,7 @@ def test_an_explanation_lists_earlier_items_and_ignored_ones(model, titled):
 def test_notebooks_show_a_table_with_bars_and_the_guarantee(model, titled):
     picks = model.recommend(titled.users[0], confidence=0.8)
     page = picks._repr_html_()
-    head = f"{len(picks)} of {picks.n_candidates} items at confidence 0.8, by population-cm12"
+    head = f"{len(picks)} of {picks.n_candidates} items at confidence 0.8, by recall-cm12"
     for part in (head, str(picks.guarantee).split(",")[0], "probability", "width:"):
         assert part in page
     assert page.count("<tr>") == 1 + min(len(picks), 10)

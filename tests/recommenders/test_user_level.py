@@ -11,22 +11,22 @@ from surerec.calibration import observe, profile_cases
 N_ITEMS = 80
 
 
-def segments(n_users, seed):
+def segments(n_users, random_state):
     """Two segments: "sure" people go through the same few items, "odd" ones take anything."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(random_state)
     rows, segment = [], {}
     for user in range(n_users):
         odd = user % 4 == 0
         segment[user] = "odd" if odd else "sure"
-        taken = rng.permutation(N_ITEMS if odd else 24)[:20]
-        rows += [(user, int(item), at) for at, item in enumerate(taken)]
+        consumed = rng.permutation(N_ITEMS if odd else 24)[:20]
+        rows += [(user, int(item), at) for at, item in enumerate(consumed)]
     frame = pl.DataFrame(rows, schema=["user_id", "item_id", "timestamp"], orient="row")
     return sr.read_interactions(frame, time_format="s"), segment
 
 
 @pytest.fixture(scope="module")
 def two():
-    return segments(800, seed=3)
+    return segments(800, random_state=3)
 
 
 def missed(model, interactions, segment, wanted, confidence):
@@ -35,8 +35,8 @@ def missed(model, interactions, segment, wanted, confidence):
     for user in interactions.users.ids:
         if segment[user] != wanted:
             continue
-        taken = interactions.profile(user)["item_id"].to_list()
-        known, future = taken[:12], set(taken[12:])
+        consumed = interactions.profile(user)["item_id"].to_list()
+        known, future = consumed[:12], set(consumed[12:])
         group = wanted if model.model_.segments is not None else None
         picks = model.recommend(history=known, segment=group, confidence=confidence)
         shares.append(len(future - set(picks.items)) / len(future))
@@ -45,10 +45,10 @@ def missed(model, interactions, segment, wanted, confidence):
 
 def test_a_promise_that_fails_in_a_segment_holds_in_it_with_groups(two):
     films, segment = two
-    others, theirs = segments(400, seed=4)
-    plain = sr.PopulationConformal("CM12", cut="rank").fit(films)
-    apart = sr.PopulationConformal("CM12", cut="rank", groups="segment")
-    apart.fit(films, user_groups=segment)
+    others, theirs = segments(400, random_state=4)
+    plain = sr.PopulationConformal("CM12", threshold="rank").fit(films)
+    apart = sr.PopulationConformal("CM12", threshold="rank", segments="segment")
+    apart.fit(films, user_segments=segment)
     assert missed(plain, others, theirs, "odd", 0.8) > 0.35  # promised: 0.2
     assert missed(plain, others, theirs, "sure", 0.8) < 0.2
     for wanted in ("odd", "sure"):
@@ -57,8 +57,8 @@ def test_a_promise_that_fails_in_a_segment_holds_in_it_with_groups(two):
 
 def test_each_threshold_is_that_of_a_slow_reference(two):
     films, segment = two
-    model = sr.PopulationConformal("CM12", cut="rank", groups="segment")
-    model.fit(films, user_groups=segment)
+    model = sr.PopulationConformal("CM12", threshold="rank", segments="segment")
+    model.fit(films, user_segments=segment)
     statistics = model.statistics_
     outcomes = observe(model.scorer_, statistics, profile_cases(films, 0.4))
     for wanted in ("odd", "sure"):
@@ -82,8 +82,8 @@ def test_hit_thresholds_are_those_of_crepes(two):
     crepes = pytest.importorskip("crepes")
     films, segment = two
     model = sr.PopulationConformal(
-        "CM12", promise="hit", horizon=1, cut="rank", groups="segment"
-    ).fit(films, user_groups=segment)
+        "CM12", guarantee="hit", horizon=1, threshold="rank", segments="segment"
+    ).fit(films, user_segments=segment)
     outcomes = observe(model.scorer_, model.statistics_, profile_cases(films, 1))
     bins = np.array([segment[films.users[user]] for user in outcomes.cases.users])
     mondrian = crepes.ConformalRegressor().fit(outcomes.ranks, bins=bins)
@@ -97,7 +97,7 @@ def test_hit_thresholds_are_those_of_crepes(two):
 def test_who_has_no_group_is_promised_nothing(two):
     films, segment = two
     some = {user: label for user, label in segment.items() if user > 20}
-    model = sr.PopulationConformal(groups="segment").fit(films, user_groups=some)
+    model = sr.PopulationConformal(segments="segment").fit(films, user_segments=some)
     for asked, said in (
         ({"user": 5}, "No guarantee: the segment of this"),
         ({"user": 40}, "users with segment 'odd'"),
@@ -117,43 +117,43 @@ def test_who_has_no_group_is_promised_nothing(two):
         ("country", pl.DataFrame({"user": [0, 0], "country": ["a", "b"]}), "in two groups"),
         ("country", "no such file.csv", "no such file"),
         ("", None, "groups is ''"),
-        (("country", 0), None, "the number in groups is 0"),
+        (("country", 0), None, "the number in segments is 0"),
         ((3, "country"), None, "groups is"),
     ],
 )
 def test_groups_that_cannot_be_used(two, groups, given, said):
     with pytest.raises(sr.InputError, match=said):
-        sr.PopulationConformal(groups=groups).fit(two[0], user_groups=given)
+        sr.PopulationConformal(groups=groups).fit(two[0], user_segments=given)
 
 
 def test_groups_go_along_when_it_is_recalibrated_or_audited(two):
     films, segment = two
     early = films.until(int(12 * 1e6))
-    model = sr.PopulationConformal("CM12", groups="segment").fit(early, user_groups=segment)
+    model = sr.PopulationConformal("CM12", segments="segment").fit(early, user_segments=segment)
     model.recalibrate(films)
     assert "users with segment 'odd'" in str(model.recommend(4, confidence=0.8).guarantee)
     flipped = {user: "odd" if label == "sure" else "sure" for user, label in segment.items()}
-    other = sr.PopulationConformal("CM12", groups="segment").fit(early, user_groups=segment)
-    other.recalibrate(films, refit=False, user_groups=flipped)
+    other = sr.PopulationConformal("CM12", segments="segment").fit(early, user_segments=segment)
+    other.recalibrate(films, refit=False, user_segments=flipped)
     assert "users with segment 'sure'" in str(other.recommend(4, confidence=0.8).guarantee)
-    again = model.fitted_on(sr.count_precedence(films), cut="rank")
+    again = model.fitted_on(sr.count_precedence(films), threshold="rank")
     assert again.model_.segments.names == ("odd", "sure")
     assert len(audit(model).groups)
 
 
 def test_histories_have_a_column_of_groups(two):
     films, segment = two
-    model = sr.PopulationConformal("CM12", cut="rank", groups="segment")
-    model.fit(films, user_groups=segment)
-    taken = films.items.ids[:8].to_list()
-    rows = [(who, item, who) for who in ("odd", "sure", "new") for item in taken]
+    model = sr.PopulationConformal("CM12", threshold="rank", segments="segment")
+    model.fit(films, user_segments=segment)
+    consumed = films.items.ids[:8].to_list()
+    rows = [(who, item, who) for who in ("odd", "sure", "new") for item in consumed]
     people = pl.DataFrame(rows, schema=["user", "item", "segment"], orient="row")
     with pytest.warns(sr.HistoriesWarning, match="1 person is promised nothing.*'new'"):
         many = model.recommend_many(histories=people, confidence=0.8)
     sizes = dict(many.group_by("user_id").len().iter_rows())
     for who in ("odd", "sure", "new"):
-        assert sizes[who] == len(model.recommend(history=taken, segment=who, confidence=0.8))
+        assert sizes[who] == len(model.recommend(history=consumed, segment=who, confidence=0.8))
     assert sizes["odd"] > sizes["sure"]
-    for given in ({"ann": taken}, films):
+    for given in ({"ann": consumed}, films):
         with pytest.raises(sr.InputError, match="with a column 'segment'"):
             model.recommend_many(histories=given, confidence=0.8)

@@ -93,11 +93,13 @@ def films(in_process, tmp_path_factory):
     counts, some = sr.count_precedence(data), data.items.ids.to_list()[::2]
     country = {user: "DE" if user % 2 else "AT" for user in data.users.ids}
     models = {
-        "sets": sr.PopulationConformal("CM12").fit(counts, lists={"some": some}),
+        "sets": sr.PopulationConformal("CM12").fit(counts, item_lists={"some": some}),
         "icrs12": sr.InductiveConformal("CM12").fit(counts),
         "ranking": sr.PrecedenceMining().fit(counts),
-        "precise": sr.PopulationConformal("CM12", promise="precision").fit(counts),
-        "apart": sr.PopulationConformal("CM12", groups="country").fit(counts, user_groups=country),
+        "precise": sr.PopulationConformal("CM12", guarantee="precision").fit(counts),
+        "apart": sr.PopulationConformal("CM12", segments="country").fit(
+            counts, user_segments=country
+        ),
         "learned": sr.PopulationConformal("learned").fit(counts).calibrate_groups([2]),
     }
     models["sets"].calibrate_groups([2, 3])

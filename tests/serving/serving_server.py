@@ -21,9 +21,11 @@ ACCENT = "Amélie à la plage"
 NAMES = ("icrs12", "icrs3", "crs-max", "precedence-mining")
 
 
-def made_up(seed=1, n_users=300, n_items=120):
+def made_up(random_state=1, n_users=300, n_items=120):
     """Small data with titles, two of which would hurt a careless page."""
-    films = sr.datasets.synthetic(n_users=n_users, n_items=n_items, n_rows=6_000, seed=seed)
+    films = sr.datasets.synthetic(
+        n_users=n_users, n_items=n_items, n_rows=6_000, random_state=random_state
+    )
     ids = films.items.ids
     titles = [f"Film {number}" for number in range(len(ids))]
     titles[0], titles[1] = NASTY, ACCENT
@@ -32,7 +34,7 @@ def made_up(seed=1, n_users=300, n_items=120):
         films.users,
         films.items,
         films.offsets,
-        films.items_taken,
+        films.item_codes,
         films.times,
         titles=pl.DataFrame({"item_id": ids, "title": titles, "genres": genres}),
         name="made-up",
@@ -40,8 +42,8 @@ def made_up(seed=1, n_users=300, n_items=120):
     )
 
 
-def save(folder, seed=1, *, overwrite=False, names=NAMES):
-    statistics = sr.count_precedence(made_up(seed))
+def save(folder, random_state=1, *, overwrite=False, names=NAMES):
+    statistics = sr.count_precedence(made_up(random_state))
     save_all(folder, {n: make_recommender(n).fit(statistics) for n in names}, overwrite=overwrite)
     return folder
 
@@ -57,7 +59,7 @@ class ByCode:
 
 
 def save_without_scorer(folder, *, overwrite=False):
-    films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6_000, seed=1)
+    films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6_000, random_state=1)
     model = sr.PopulationConformal(ByCode(films.n_items)).fit(films)
     model.save(folder, overwrite=overwrite)
     return folder

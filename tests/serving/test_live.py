@@ -47,15 +47,15 @@ def test_events_are_in_the_answers_of_every_worker(shop, start):
             item = before["items"][number]["item_id"] if number < 3 else 5_000 + number
             told = send(client, event(7, item, number, id=str(number)))
             assert told.status_code == 200, told.text
-            assert told.json()["taken"] == 1
+            assert told.json()["consumed"] == 1
             consumed.append(item)
             for _ in range(4):  # over new connections: whichever worker takes them
                 with server.client() as other:
                     assert history_of(other, 7)[-len(consumed) :] == consumed
         again = send(client, event(7, consumed[0], 0, id="0")).json()
-        assert (again["taken"], again["again"]) == (0, 1)
+        assert (again["consumed"], again["again"]) == (0, 1)
         status = client.get("v1/live").json()
-        assert status["promised"] == [0.9, 0.8, 0.7]
+        assert status["nominal"] == [0.9, 0.8, 0.7]
         assert (status["n_events"], status["n_judged"]) == (12, 3)
         assert status["not_judged"] == {"new item": 9}
         numbers = client.get("metrics").text
@@ -89,7 +89,7 @@ def test_a_database_that_is_away_is_503_and_loses_nothing(tmp_path, films, start
     Live.create(tmp_path / "shop", films.models["sets"], store=address).close()
     server = start(tmp_path / "shop", "--workers", "1")
 
-    def allow(connections):
+    def add_item_list(connections):
         name = psycopg.conninfo.conninfo_to_dict(address)["dbname"]
         others = psycopg.conninfo.make_conninfo(address, dbname="postgres")
         with psycopg.connect(others, autocommit=True) as database:
@@ -100,14 +100,14 @@ def test_a_database_that_is_away_is_503_and_loses_nothing(tmp_path, films, start
 
     with server.client() as client:
         assert send(client, event(7, 900, 1)).status_code == 200
-        allow("false")
+        add_item_list("false")
         away = (send(client, event(7, 901, 2)), recommend(client), client.get("v1/live"))
         for answer in away:
             assert "Not acknowledged: the event store fails (unavailable)" in problem(answer, 503)
             assert int(answer.headers["retry-after"]) >= 1
         assert client.get("healthz").status_code == 200
-        allow("true")
-        assert send(client, event(7, 901, 2)).json()["taken"] == 1
+        add_item_list("true")
+        assert send(client, event(7, 901, 2)).json()["consumed"] == 1
         assert history_of(client, 7)[-2:] == [900, 901]
     assert "Traceback" not in server.text
 

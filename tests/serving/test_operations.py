@@ -6,7 +6,7 @@ import pytest
 
 import surerec as sr
 from surerec.conformal import MERGERS
-from surerec.recommenders import GROUP_PROMISES
+from surerec.recommenders import GROUP_GUARANTEE_KINDS
 from surerec.storage import read_card
 from tests.serving.serving_server import ACCENT, NASTY, problem
 
@@ -123,8 +123,8 @@ def test_one_answer_serves_every_confidence(client, films, users, items, whom):
     asked, model, n = {"user": users[0]}, films.models[name], films.data.n_items
     mine = dict(asked)
     if whom == "group":
-        mine = {"group": [users[0], items[5:12]], "together": "all"}
-        asked = {"group": [{"user": users[0]}, {"history": items[5:12]}], "together": "all"}
+        mine = {"group": [users[0], items[5:12]], "group_guarantee": "all"}
+        asked = {"group": [{"user": users[0]}, {"history": items[5:12]}], "group_guarantee": "all"}
     told = post(client, "entry-confidences", **asked, recommender=name, limit=n)
     assert told["n_candidates"] == len(told["items"]["item_id"])
     if whom == "group":
@@ -151,7 +151,7 @@ def test_a_ranking_has_no_curve_and_a_precise_list_no_slider(client, users):
     assert told["curve"] == {"entry_confidence": [], "size": []}
     assert "p_value" not in told["items"]
     told = post(client, "entry-confidences", **asked, recommender="precise")
-    assert (told["gives_confidence"], told["promises_precision"]) == (False, True)
+    assert (told["gives_confidence"], told["guarantees_precision"]) == (False, True)
     assert all(0 <= p <= 1 for p in told["items"]["probability"])
 
 
@@ -177,14 +177,14 @@ def test_the_card_tells_what_is_served_and_nothing_of_the_machine(client, films)
     assert list(served) == list(card["recommenders"])
     assert all(each["guarantee"]["sentence"] for each in served.values())
     assert [served[name]["lists"] for name in ("sets", "precise")] == [["some"], []]
-    assert [served[name]["promises_precision"] for name in ("sets", "precise")] == [False, True]
+    assert [served[name]["guarantees_precision"] for name in ("sets", "precise")] == [False, True]
     assert served["sets"]["group_sizes"] == [2, 3]
-    assert "worst" in served["sets"]["together"]
-    assert served["icrs12"]["together"][0] == "mean"
-    assert served["ranking"]["together"] == []
+    assert "worst" in served["sets"]["group_guarantee"]
+    assert served["icrs12"]["group_guarantee"][0] == "mean"
+    assert served["ranking"]["group_guarantee"] == []
     described = client.get("/openapi.json").json()["components"]["schemas"]
-    named = described["RecommendRequest"]["properties"]["together"]["anyOf"][0]["enum"]
-    assert named == [*GROUP_PROMISES, *MERGERS]
+    named = described["RecommendRequest"]["properties"]["group_guarantee"]["anyOf"][0]["enum"]
+    assert named == [*GROUP_GUARANTEE_KINDS, *MERGERS]
     assert answer.headers["surerec-model"] == told["model"]
     assert "secret.csv" not in answer.text
     assert sr.__version__ not in answer.text
@@ -244,7 +244,7 @@ def test_reasons_by_member_and_merged_p_values(client, films, users):
     told = post(client, "explanations", group=members[:2], item=item, limit=3)
     expected = model.explain_group(users[:2], item=item).to_dict(3)
     assert told == {**expected, "recommender": "sets"}
-    asked = {"recommender": "icrs12", "together": "maximum", "confidence": 0.6}
+    asked = {"recommender": "icrs12", "group_guarantee": "maximum", "confidence": 0.6}
     told = post(client, "recommendations", group=members, **asked)  # any size
     assert "someone of this group" in told["guarantee"]["sentence"]
     assert told["items"][0]["p_value"] > 0.4
@@ -257,7 +257,7 @@ def group(*members):
 @pytest.mark.parametrize(
     ("asked", "status", "says"),
     [
-        ({"user": 7, "precision": 0.2}, 409, "promises miss-rate, not precision"),
+        ({"user": 7, "precision": 0.2}, 409, "promises recall, not precision"),
         ({"user": 7, "recommender": "precise", "precision": 0.995}, 409, "cannot be promised"),
         ({"user": 7, "recommender": "precise"}, 409, "This recommender promises precision"),
         ({"user": 7, "item_list": "none"}, 409, "There is no list 'none'; there is 'some'."),
@@ -280,9 +280,9 @@ def group(*members):
         (group(1, 1), 409, "is in the group twice"),
         (group(1, 99_999), 404, "There is no such user."),
         (group(1, 2, 3, 4), 409, "not calibrated for groups of 4"),
-        ({**group(1, 2, 3), "together": "all"}, 409, "up to 2"),
-        ({**group(1, 2), "together": "some"}, 422, "together"),
-        ({**group(1, 2), "together": "mean"}, 422, "choose one of any, most"),
+        ({**group(1, 2, 3), "group_guarantee": "all"}, 409, "up to 2"),
+        ({**group(1, 2), "group_guarantee": "some"}, 422, "group_guarantee"),
+        ({**group(1, 2), "group_guarantee": "mean"}, 422, "choose one of any, most"),
         ({**group(1, 2), "recommender": "ranking"}, 409, "no sets for groups"),
         (group(1), 422, "group"),
         ({"group": [{"user": 1}, {"user": 1, "history": [1]}]}, 422, "A member is a user"),

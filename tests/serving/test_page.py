@@ -34,9 +34,9 @@ def open_page(browser):
     """Open the page; whatever its console calls an error fails the test."""
     contexts, errors = [], []
 
-    def open_one(address, *, allow=(), **how):
+    def open_one(address, *, add_item_list=(), **how):
         def note(text):
-            if not any(each in text for each in allow):
+            if not any(each in text for each in add_item_list):
                 errors.append(text)
 
         contexts.append(browser.new_context(**how))
@@ -139,7 +139,7 @@ def test_a_history_is_built_by_searching_with_the_keyboard_alone(open_page, serv
 
 def test_why_opens_the_counts_in_words_and_bars_and_never_sticks(open_page, at_80, known):
     model, user = known
-    page = open_page(at_80, allow=["Failed to load"])
+    page = open_page(at_80, add_item_list=["Failed to load"])
     page.route("**/v1/explanations", lambda route: route.abort())
     button = page.locator(".ask").first
     button.click()
@@ -264,14 +264,14 @@ def test_the_address_holds_the_state_and_can_be_shared(open_page, server, at_80)
     expect(other.locator("#known-list li")).to_have_count(3)
     expect(other.locator("#ignored")).to_contain_text("nowhere")
     # Nobody knows the items of a malformed link: the answer is 404, and the page goes on.
-    page = open_page(f"{server.url}#member=items:%25&member=items:%25zz,50", allow=["404"])
+    page = open_page(f"{server.url}#member=items:%25&member=items:%25zz,50", add_item_list=["404"])
     expect(page.locator("#recommender option").first).to_be_attached()
     page.evaluate(f"location.hash = '{at_80.partition('#')[2]}'")
     page.wait_for_selector("#items li")
 
 
 def test_wrong_input_is_said_beside_the_field(open_page, server):
-    page = open_page(server.url, allow=["404"])
+    page = open_page(server.url, add_item_list=["404"])
     page.get_by_role("radio", name="A user").check()
     for typed, says in (("nobody", "There is no such user."), ("", "Type the id of a user.")):
         page.locator("#user").fill(typed)
@@ -288,7 +288,7 @@ def test_a_key_is_asked_for_and_the_page_recovers_by_itself(
     key, options = keys.create("visitor"), ("--workers", "1", "--keys", str(keys.path))
     first = start(model_folder, *options)
     allowed = ["401", "Failed to load", "ERR_CONNECTION"]
-    page = open_page(first.url, allow=allowed)
+    page = open_page(first.url, add_item_list=allowed)
     expect(page.locator("#key-dialog")).to_be_visible()
     page.locator("#key-value").fill(key)
     page.get_by_role("button", name="Use it").click()

@@ -26,7 +26,12 @@ def user(known):
         ("recommendations", {"user": -1}, 404, "There is no such user."),
         ("recommendations", {}, 422, "about nobody: give user, history or group."),
         ("recommendations", {"user": 1, "group": [{"user": 1}, {"user": 2}]}, 422, "not both"),
-        ("recommendations", {"user": 1, "together": "any"}, 422, "together is about a group"),
+        (
+            "recommendations",
+            {"user": 1, "group_guarantee": "any"},
+            422,
+            "together is about a group",
+        ),
         ("recommendations", {"history": []}, 422, "history is empty: it needs at least one item."),
         ("recommendations", {"history": ["?"]}, 404, "None of the items of the history is known."),
         ("recommendations", {"history": list(range(5001))}, 422, "at most 5000 are taken"),
@@ -59,12 +64,15 @@ def test_what_cannot_be_answered_is_said_in_a_sentence(client, path, body, statu
 
 def test_questions_that_do_not_fit_are_refused(client, known):
     model, user = known
-    taken = model.statistics_.interactions.profile(user)["item_id"][0]
-    for path, more in (("p-values", {"items": [taken]}), ("explanations", {"item": taken})):
+    consumed = model.statistics_.interactions.profile(user)["item_id"][0]
+    for path, more in (("p-values", {"items": [consumed]}), ("explanations", {"item": consumed})):
         told = problem(client.post(f"v1/{path}", json={"user": user, **more}), 409)
         assert "is in the known profile" in told
     ranks = {"user": user, "recommender": "precedence-mining"}
-    for path, more in (("recommendations", {"confidence": 0.9}), ("p-values", {"items": [taken]})):
+    for path, more in (
+        ("recommendations", {"confidence": 0.9}),
+        ("p-values", {"items": [consumed]}),
+    ):
         told = problem(client.post(f"v1/{path}", json={**ranks, **more}), 409)
         assert told == "This recommender has no confidence and no p-values."
 
@@ -130,16 +138,28 @@ def never(*_):
 @pytest.mark.parametrize(
     ("error", "status", "says"),
     [
-        (errors.UnknownId("user", "ann", never), 404, "There is no such user."),
-        (errors.UnknownId("item", "jaws", never), 404, "There is no item 'jaws'."),
-        (errors.UnknownId("item", "x" * 300, never), 404, f"There is no item '{'x' * 80}'."),
-        (errors.UnknownHistory(["jaws"], never), 404, "None of the items of the history is known."),
-        (errors.InProfile(302, "no p-value"), 409, "Item '302' is in the known profile."),
-        (errors.NoUsers("None."), 409, "This model holds no users; post a history."),
-        (errors.NoConfidence("None."), 409, "This recommender has no confidence and no p-values."),
-        (errors.NotOffered("It has no lists."), 409, "It has no lists."),
-        (errors.UnknownMembers("There are no users 7, 9."), 404, "There are no users 7, 9."),
-        (errors.RepeatedMember("User 1 is in it twice."), 409, "User 1 is in it twice."),
+        (errors.UnknownIdError("user", "ann", never), 404, "There is no such user."),
+        (errors.UnknownIdError("item", "jaws", never), 404, "There is no item 'jaws'."),
+        (errors.UnknownIdError("item", "x" * 300, never), 404, f"There is no item '{'x' * 80}'."),
+        (
+            errors.UnknownHistoryError(["jaws"], never),
+            404,
+            "None of the items of the history is known.",
+        ),
+        (
+            errors.AlreadyConsumedError(302, "no p-value"),
+            409,
+            "Item '302' is in the known profile.",
+        ),
+        (errors.NoUsersError("None."), 409, "This model holds no users; post a history."),
+        (
+            errors.NoConfidenceError("None."),
+            409,
+            "This recommender has no confidence and no p-values.",
+        ),
+        (errors.NotSupportedError("It has no lists."), 409, "It has no lists."),
+        (errors.UnknownMembersError("There are no users 7, 9."), 404, "There are no users 7, 9."),
+        (errors.RepeatedMemberError("User 1 is in it twice."), 409, "User 1 is in it twice."),
         (errors.InputError("k is 0; at least 1."), 422, "k is 0; at least 1."),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
@@ -153,7 +173,7 @@ def test_no_error_of_a_question_is_left_to_its_own_sentence():
     kinds = {each for each in vars(errors).values() if isinstance(each, type)}
     of_input = {kind for kind in kinds if issubclass(kind, errors.InputError)}
     # Before anybody asks, models are fitted and loaded; a recommender is looked for in the model.
-    elsewhere = {errors.InputError, errors.TooFewUsers, errors.UnknownRecommender}
+    elsewhere = {errors.InputError, errors.TooFewUsersError, errors.UnknownRecommenderError}
     assert set(REFUSALS) == of_input - elsewhere
 
 
@@ -161,9 +181,9 @@ def test_a_model_without_users_answers_histories_alone():
     counts = sr.PrecedenceStatistics.from_counts(np.triu(np.full((6, 6), 2), 1), [4] * 6, 5)
     fitted = sr.InductiveConformal("CM3").fit(counts)
     model = ServedModel("counts", {"icrs3": fitted.model_}, {}, search=None)
-    with pytest.raises(errors.NoUsers):
+    with pytest.raises(errors.NoUsersError):
         operations.recommend(model, RecommendRequest(user=1))
-    with pytest.raises(errors.NoUsers):
+    with pytest.raises(errors.NoUsersError):
         operations.recommend_many(model, BatchRequest(users=[1]))
     assert operations.recommend(model, RecommendRequest(history=[1, 2, 3]))
 
@@ -176,8 +196,8 @@ def test_an_unexpected_error_is_a_problem_without_its_message(in_process, model_
 
 
 def test_a_model_past_its_window_is_served_with_a_warning(tmp_path):
-    films = sr.datasets.synthetic(n_users=120, n_items=40, n_rows=2400, seed=1)
+    films = sr.datasets.synthetic(n_users=120, n_items=40, n_rows=2400, random_state=1)
     sr.PopulationConformal("CM12", window=120).fit(films).save(tmp_path / "model")
-    warned = r"population-cm12 was calibrated .*recalibrate"
+    warned = r"recall-cm12 was calibrated .*recalibrate"
     with pytest.warns(errors.StaleModelWarning, match=warned):
         load(tmp_path / "model")

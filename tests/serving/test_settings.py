@@ -47,14 +47,14 @@ def test_settings_that_cannot_be_used_are_a_sentence_and_exit_code_2(
 def test_what_keeps_it_from_starting_is_a_sentence(cli, model_folder, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = str(listener.getsockname()[1])
-        taken = cli("serve", model_folder, "--port", port)
+        consumed = cli("serve", model_folder, "--port", port)
     missing = cli("serve", tmp_path / "nowhere", "--port", "0")
     (tmp_path / "damaged").mkdir()
     (tmp_path / "damaged" / "manifest.json").write_text('{"format": "surerec-model"')
     damaged = cli("serve", tmp_path / "damaged", "--port", "0")
     own = cli("serve", save_without_scorer(tmp_path / "own"), "--port", "0")
     for done, says in (
-        (taken, f"Cannot listen on 127.0.0.1, port {port} (Address already in use)"),
+        (consumed, f"Cannot listen on 127.0.0.1, port {port} (Address already in use)"),
         (missing, "There is no folder"),
         (damaged, "is damaged"),
         (own, "was saved without its scorer (ByCode)"),

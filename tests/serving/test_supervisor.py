@@ -106,11 +106,11 @@ def test_a_new_model_is_taken_over_without_losing_a_request(start, folder, way):
     users = models[served(server)].statistics_.interactions.users.ids[:25].to_list()
     with Load(server, users) as load:
         time.sleep(0.3)
-        for seed in (2, 3):
-            save(folder, seed=seed, overwrite=True, names=["icrs12"])
+        for random_state in (2, 3):
+            save(folder, random_state=random_state, overwrite=True, names=["icrs12"])
             if way == "signal":
                 os.kill(server.process.pid, signal.SIGHUP)
-                server.wait_for("model taken over", seed - 1)
+                server.wait_for("model taken over", random_state - 1)
             else:
                 with server.client() as client:
                     told = client.post("admin/reload").json()
@@ -157,7 +157,7 @@ def test_an_idle_worker_releases_a_live_model_that_another_counted_anew(start, f
 def test_neither_a_reload_nor_a_new_worker_serves_what_is_damaged(start, folder, damage):
     server = start(folder, "--workers", "1")
     before = served(server)
-    save(folder, seed=2, overwrite=True, names=["icrs12"])
+    save(folder, random_state=2, overwrite=True, names=["icrs12"])
     says = damage(folder)
     with server.client() as client:
         assert "served on" in problem(client.post("admin/reload"), 409)
@@ -167,7 +167,7 @@ def test_neither_a_reload_nor_a_new_worker_serves_what_is_damaged(start, folder,
     os.kill(server.workers()[-1], signal.SIGKILL)
     assert says in server.wait_for("worker cannot serve")[0]["why"]
     # As soon as the folder is whole, it is served.
-    save(folder, seed=3, overwrite=True, names=["icrs12"])
+    save(folder, random_state=3, overwrite=True, names=["icrs12"])
     server.wait_for("worker ready", 2)
     assert served(server) != before
 
@@ -197,7 +197,7 @@ def test_a_killed_worker_loses_only_what_it_held_and_comes_back(start, folder):
 def test_a_worker_that_comes_back_to_a_changed_folder_brings_the_others_along(start, folder):
     server = start(folder, "--workers", "2")
     before = served(server)
-    save(folder, seed=2, overwrite=True, names=["icrs12"])
+    save(folder, random_state=2, overwrite=True, names=["icrs12"])
     os.kill(server.workers()[0], signal.SIGKILL)
     server.wait_for("model taken over")
     after = {served(server) for _ in range(12)}
@@ -238,7 +238,7 @@ def test_a_link_to_another_folder_is_followed_when_reloaded(start, folder, tmp_p
     link.symlink_to(folder)
     server = start(link, "--workers", "1")
     before = served(server)
-    newer = save(tmp_path / "newer", seed=5, names=["icrs12"])
+    newer = save(tmp_path / "newer", random_state=5, names=["icrs12"])
     (tmp_path / "next").symlink_to(newer)
     (tmp_path / "next").replace(link)
     shutil.rmtree(folder)  # mapped files live on until they are let go

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def data(tmp_path):
-    frame = sr.datasets.synthetic(80, 30, 1_200, ties=0.3, seed=4).to_frame()
+    frame = sr.datasets.synthetic(80, 30, 1_200, ties=0.3, random_state=4).to_frame()
     frame.with_columns(row=pl.int_range(len(frame))).write_parquet(tmp_path / "taken.parquet")
     return tmp_path / "taken.parquet"
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.spark
 
 
 def rows(spark):
-    frame = sr.datasets.synthetic(60, 25, 700, seed=2).to_frame()
+    frame = sr.datasets.synthetic(60, 25, 700, random_state=2).to_frame()
     frame = frame.with_columns(pl.col("datetime").to_physical())
     return spark.createDataFrame(frame.rows(), frame.columns)
 

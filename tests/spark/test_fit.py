@@ -11,9 +11,9 @@ from surerec.storage import read_card, save_model
 pytestmark = pytest.mark.spark
 
 
-def some_rows(seed, n=400):
+def some_rows(random_state, n=400):
     """Rows with repeats, ties, and ids that are no codes."""
-    chance = np.random.default_rng(seed)
+    chance = np.random.default_rng(random_state)
     columns = {
         "user": chance.integers(0, 30, n) * 7 + 1,
         "item": chance.zipf(1.4, n) % 25 + 100,
@@ -40,11 +40,11 @@ def assert_same_model(spark_folder, memory_folder):
     [("order", None, False), ("order", (2, 3), True), ("strict", (3, 4), False)],
 )
 def test_a_folder_from_spark_is_that_from_memory(spark, tmp_path, ties, blocks, text):
-    frame = some_rows(seed=5)
+    frame = some_rows(random_state=5)
     if text:
         frame = frame.with_columns(pl.format("u-{}", "user").alias("user"))
-    taken = sr.read_interactions(frame, min_profile_length=5)
-    save_model(tmp_path / "memory", sr.count_precedence(taken, ties=ties), {})
+    consumed = sr.read_interactions(frame, min_profile_length=5)
+    save_model(tmp_path / "memory", sr.count_precedence(consumed, ties=ties), {})
     count_precedence_spark(
         to_spark(spark, frame),
         tmp_path / "spark",
@@ -53,7 +53,7 @@ def test_a_folder_from_spark_is_that_from_memory(spark, tmp_path, ties, blocks, 
         min_profile_length=5,
     )
     assert_same_model(tmp_path / "spark", tmp_path / "memory")
-    assert min(taken.rows_read.short_profiles, taken.rows_read.repeats) > 0
+    assert min(consumed.rows_read.short_profiles, consumed.rows_read.repeats) > 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["memory", "spark"]
 
 
@@ -66,8 +66,8 @@ def crowd():
 
 def catalogue():
     """Users of more items than one wave counts."""
-    taken = sr.datasets.synthetic(150, 700, 3_000, seed=3).to_frame()
-    return taken["user_id"].to_numpy(), taken["item_id"].to_numpy()
+    consumed = sr.datasets.synthetic(150, 700, 3_000, random_state=3).to_frame()
+    return consumed["user_id"].to_numpy(), consumed["item_id"].to_numpy()
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_rows_are_as_wide_and_as_many_as_in_memory(spark, tmp_path, data, strate
     users, items = data()
     frame = pl.DataFrame({"user": users, "item": items, "time": np.arange(len(users))})
     frame.with_columns(row="time").write_parquet(tmp_path / "taken.parquet")
-    taken = sr.read_interactions(frame)
-    counted = sr.count_precedence(taken, strategy=strategy, memory=memory)
+    consumed = sr.read_interactions(frame)
+    counted = sr.count_precedence(consumed, strategy=strategy, memory=memory)
     save_model(tmp_path / "memory", counted, {})
     count_precedence_spark(
         read_frame(spark, str(tmp_path / "taken.parquet")),
@@ -100,7 +100,7 @@ def test_rows_are_as_wide_and_as_many_as_in_memory(spark, tmp_path, data, strate
 
 
 def test_without_a_sequence_strict_counts_are_the_same_by_id(spark, tmp_path):
-    frame = some_rows(seed=8).drop("row")
+    frame = some_rows(random_state=8).drop("row")
     expected = sr.count_precedence(sr.read_interactions(frame), ties="strict")
     rows = spark.createDataFrame(frame.rows(), frame.columns)
     counted = count_precedence_spark(rows, tmp_path / "m", counting=Counting(ties="strict"))
@@ -116,23 +116,23 @@ def test_equal_sequences_go_by_user_and_item(spark, tmp_path):
     found = count_precedence_spark(frame, tmp_path / "m", sequence="row").interactions
     ids = found.items.ids.to_list()
     assert (found.users.ids.to_list(), ids) == ([2, 4], [9, 7, 8])
-    assert [ids[code] for code in found.items_taken] == [9, 8, 7, 9]
+    assert [ids[code] for code in found.item_codes] == [9, 8, 7, 9]
 
 
 def test_titles_and_segments_are_those_of_a_fit_in_memory(spark, tmp_path):
-    films = sr.datasets.synthetic(n_users=200, n_items=40, n_rows=4_000, seed=3)
+    films = sr.datasets.synthetic(n_users=200, n_items=40, n_rows=4_000, random_state=3)
     films.to_frame().write_parquet(tmp_path / "films.parquet")
     frame = spark.read.parquet(str(tmp_path / "films.parquet"))
     segments = {user: "even" if user % 2 else "odd" for user in films.users.ids}
     titles = {item: f"Film {item}" for item in films.items.ids[:15]} | {10**9: "Unknown"}
-    made = {"by-parity": sr.PopulationConformal("CM12", groups="parity")}
+    made = {"by-parity": sr.PopulationConformal("CM12", segments="parity")}
     strict = Counting(ties="strict")
-    given = {"counting": strict, "user_groups": segments, "titles": titles}
+    given = {"counting": strict, "user_segments": segments, "titles": titles}
     found = fit_spark(frame, tmp_path / "m", made, **given).interactions
     for item in found.items.ids:
         assert found.title(found.items.code(item)) == titles.get(item, str(item))
     counts = sr.count_precedence(films, ties="strict")
-    here = sr.PopulationConformal("CM12", groups="parity").fit(counts, user_groups=segments)
+    here = sr.PopulationConformal("CM12", segments="parity").fit(counts, user_segments=segments)
     there = sr.load(tmp_path / "m")
     for user in films.users.ids[:5]:
         assert set(there.recommend(user).items) == set(here.recommend(user).items)

@@ -32,7 +32,7 @@ def test_it_runs_on_spark_or_is_refused(spark, name, tmp_path):
 
 @pytest.fixture(scope="module")
 def films():
-    return sr.datasets.synthetic(n_users=300, n_items=80, n_rows=6_000, ties=0.2, seed=12)
+    return sr.datasets.synthetic(n_users=300, n_items=80, n_rows=6_000, ties=0.2, random_state=12)
 
 
 def same_rows(folder, expected):
@@ -81,7 +81,7 @@ def test_rows_of_all_users_and_of_groups_are_those_of_memory(spark, films, tmp_p
 def study(tmp_path_factory):
     """A study of 25 users, and its local run."""
     at = tmp_path_factory.mktemp("study")
-    data = sr.datasets.synthetic(n_users=60, n_items=50, n_rows=1_500, seed=6)
+    data = sr.datasets.synthetic(n_users=60, n_items=50, n_rows=1_500, random_state=6)
     data.to_frame().write_csv(at / "small.csv")
     source = DataSource.parse(str(at / "small.csv"))
     settings = StudySettings((source,), n_users=25, timed_users=0, tuning_users=2)

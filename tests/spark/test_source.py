@@ -52,7 +52,7 @@ def test_bad_rows_and_low_ratings_are_counted_and_left_out(spark, tmp_path):
     with pytest.raises(InputError, match=expected):
         count_precedence_spark(frame, tmp_path / "model", sequence="row")
     assert not list(tmp_path.iterdir())
-    options = {"sequence": "row", "skip_bad": True, "threshold": 3.0}
+    options = {"sequence": "row", "skip_bad": True, "rating_above": 3.0}
     found = count_precedence_spark(frame, tmp_path / "model", **options).interactions
     read = found.rows_read
     assert (read.rows, read.bad, read.below_threshold) == (6, 3, 1)

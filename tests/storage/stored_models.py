@@ -29,10 +29,10 @@ LEARNED_EARLIER = RecommenderSpec(
 def statistics_of(*profiles, ties="order", strategy="dense", **about):
     """Count profiles of integers."""
     offsets = np.cumsum([0] + [len(profile) for profile in profiles])
-    taken = [item for profile in profiles for item in profile]
-    n_items = max(taken, default=-1) + 1
+    consumed = [item for profile in profiles for item in profile]
+    n_items = max(consumed, default=-1) + 1
     interactions = sr.Interactions.from_profiles(
-        offsets, taken, item_ids=[f"item {i}" for i in range(n_items)], **about
+        offsets, consumed, item_ids=[f"item {i}" for i in range(n_items)], **about
     )
     return sr.count_precedence(interactions, ties=ties, strategy=strategy)
 
@@ -71,7 +71,7 @@ def assert_same_interactions(loaded, saved):
         assert (mine.ids.dtype, mine.noun) == (theirs.ids.dtype, theirs.noun)
         assert mine.ids.to_list() == theirs.ids.to_list()
         assert [mine.code(i) for i in theirs.ids] == list(range(len(theirs)))
-    for name in ("offsets", "items_taken", "times"):
+    for name in ("offsets", "item_codes", "times"):
         mine, theirs = getattr(loaded, name), getattr(saved, name)
         assert mine.dtype == theirs.dtype
         np.testing.assert_array_equal(mine, theirs)

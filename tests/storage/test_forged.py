@@ -14,7 +14,7 @@ from tests.storage.stored_models import forge
 
 @pytest.fixture(scope="module")
 def films():
-    return sr.datasets.synthetic(n_users=80, n_items=40, n_rows=1200, seed=3)
+    return sr.datasets.synthetic(n_users=80, n_items=40, n_rows=1200, random_state=3)
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +64,8 @@ def refuses(folder, name=None, match="damaged"):
 @pytest.mark.parametrize(
     ("role", "change"),
     [
-        ("items_taken", with_value(slice(0, 2), 1)),  # twice in one profile
-        ("items_taken", with_value(7, 40)),
+        ("item_codes", with_value(slice(0, 2), 1)),  # twice in one profile
+        ("item_codes", with_value(7, 40)),
         ("offsets", with_value(3, 10**6)),
         ("offsets", with_value(3, -(2**63))),
         ("following_starts", with_value(9, 2**32 - 1)),
@@ -112,7 +112,7 @@ def test_forged_items_of_held_rows_answer(folder, value):
         ("population", "window", 1e300),
         ("population", "horizon", 10**30),
         ("population", "other", 1),
-        ("icrs", "seed", 2**64),
+        ("icrs", "random_state", 2**64),
         ("icrs", "top", None),
         ("icrs", "train_share", 1e300),
         ("icrs", "measure", {"own": "x"}),

@@ -38,8 +38,8 @@ def some_interactions(draw):
     )
     profile = st.lists(st.integers(0, len(items) - 1), unique=True)
     profiles = draw(st.lists(profile, min_size=len(users), max_size=len(users)))
-    taken = [item for each in profiles for item in each]
-    times = draw(st.lists(st.integers(-3, 3), min_size=len(taken), max_size=len(taken)))
+    consumed = [item for each in profiles for item in each]
+    times = draw(st.lists(st.integers(-3, 3), min_size=len(consumed), max_size=len(consumed)))
     offsets = np.cumsum([0] + [len(each) for each in profiles])
     titled = draw(st.none() | st.lists(st.none() | words, min_size=len(items), max_size=len(items)))
     titles = None
@@ -51,7 +51,7 @@ def some_interactions(draw):
         times[begin:end] = sorted(times[begin:end])
     return sr.Interactions.from_profiles(
         offsets,
-        taken,
+        consumed,
         times,
         user_ids=users,
         item_ids=items,
@@ -73,8 +73,13 @@ def test_what_is_loaded_answers_as_what_was_saved(interactions, ties, strategy):
         save_model(folder, statistics, {"main": MAIN})
         model = load_model(folder)
         assert_same(model.statistics, statistics)
-        taken = model.statistics.interactions
-        for array in (model.statistics.support, taken.offsets, taken.items_taken, taken.times):
+        consumed = model.statistics.interactions
+        for array in (
+            model.statistics.support,
+            consumed.offsets,
+            consumed.item_codes,
+            consumed.times,
+        ):
             assert type(array) is np.ndarray  # kernels know no subclass
             assert not array.flags.writeable
             assert is_mapped(array)
@@ -96,10 +101,10 @@ def test_given_counts(tmp_path, counts):
 
 def test_the_card_says_what_is_there(tmp_path, write):
     source = write("ratings.csv", "user,item,rating,time\n1,2,5,1\n1,2,5,2\n1,3,x,3\n2,3,5,4\n")
-    taken = sr.read_interactions(source, skip_bad=True, name="films")
-    assert (taken.rows_read.repeats, taken.rows_read.bad) == (1, 1)
-    taken.origin = "a\udcff file"
-    statistics = sr.count_precedence(taken, ties="strict", strategy="dense")
+    consumed = sr.read_interactions(source, skip_bad=True, name="films")
+    assert (consumed.rows_read.repeats, consumed.rows_read.bad) == (1, 1)
+    consumed.origin = "a\udcff file"
+    statistics = sr.count_precedence(consumed, ties="strict", strategy="dense")
     save_model(tmp_path / "model", statistics, {"main": MAIN, "other": OTHER})
     model, card = load_model(tmp_path / "model"), read_card(tmp_path / "model")
     assert_same(model.statistics, statistics)

@@ -3,7 +3,7 @@
 from surerec.adapters._adapter import Adapter, Factors, ItemItem, ids_of
 from surerec.adapters._own import ListsAdapter, adapt, check_fallback, restored
 from surerec.adapters._scorer import (
-    WrappedRecipe,
+    WrappedMeasure,
     WrappedScorer,
     of_fitted,
     on_catalogue,
@@ -15,7 +15,7 @@ __all__ = [
     "Factors",
     "ItemItem",
     "ListsAdapter",
-    "WrappedRecipe",
+    "WrappedMeasure",
     "WrappedScorer",
     "adapt",
     "check_fallback",

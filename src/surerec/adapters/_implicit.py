@@ -60,14 +60,14 @@ class ImplicitAdapter(Adapter):
         in_fit = np.flatnonzero(np.diff(known.offsets))
         offsets = np.append(known.offsets[in_fit], known.n_rows)  # nobody else has any rows
         ones = np.ones(known.n_rows, dtype=np.float32)
-        columns = known.items_taken.astype(np.int64)
-        taken = csr_matrix((ones, columns, offsets), shape=(len(in_fit), known.n_items))
-        taken.sort_indices()
+        columns = known.item_codes.astype(np.int64)
+        consumed = csr_matrix((ones, columns, offsets), shape=(len(in_fit), known.n_items))
+        consumed.sort_indices()
         model = _cleared(self.model)
         with warnings.catch_warnings():
             # Item-item models turn their own input into another kind of matrix, and warn of it.
             warnings.simplefilter("ignore")
-            model.fit(taken, show_progress=False)
+            model.fit(consumed, show_progress=False)
         users = IdMap(known.users.ids.gather(in_fit), noun="user")
         return self.around(model, as_form(model), known.items, users)
 
@@ -159,7 +159,7 @@ class RecToolsAdapter(Adapter):
         owners = np.repeat(np.arange(known.n_users), np.diff(known.offsets))
         rows = {
             Columns.User: owners,
-            Columns.Item: known.items_taken.astype(np.int64),
+            Columns.Item: known.item_codes.astype(np.int64),
             Columns.Weight: np.ones(len(owners)),
             Columns.Datetime: known.times.astype("datetime64[us]"),
         }

@@ -147,7 +147,7 @@ class LensKitAdapter(Adapter):
         rows = pl.DataFrame(
             {
                 "user_id": known.users.ids.gather(owners),
-                "item_id": known.items.ids.gather(known.items_taken),
+                "item_id": known.items.ids.gather(known.item_codes),
                 "timestamp": pl.Series(known.times).cast(pl.Datetime("us")),
             }
         )

@@ -19,7 +19,7 @@ from surerec._words import declared_name, public_name
 from surerec.adapters._adapter import FORMS, Adapter, Form, FormAdapter, ids_of
 from surerec.errors import InputError
 from surerec.interactions import IdMap, ScoredLists, read_lists
-from surerec.measures import Contribution, Query, as_recipe, recipe_names
+from surerec.measures import Contribution, Query, as_measure, measure_names
 from surerec.precedence import count_precedence
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class OwnAdapter(Adapter):
     A history is a list of item ids in time order. Calls are made one at a time, also from threads.
     """
 
-    takes_one: bool | None = None
+    accepts_one: bool | None = None
     """Whether a function takes one history; None until the first call."""
 
     def __init__(
@@ -87,9 +87,9 @@ class OwnAdapter(Adapter):
         with self._lock:
             if not self.is_function:
                 return np.stack([self._checked(self.model.score(each)) for each in known])
-            if self.takes_one is None and known:
-                self.takes_one = self._probe(known[0])
-            if self.takes_one:
+            if self.accepts_one is None and known:
+                self.accepts_one = self._probe(known[0])
+            if self.accepts_one:
                 return np.stack([self._checked(self.model(each)) for each in known])
             return self._checked(self.model(known), len(known))
 
@@ -219,7 +219,7 @@ class ListsAdapter(Adapter):
         profiles, held = statistics.interactions, statistics.support > 0
         scorer = None
         if fallback != POPULARITY:
-            scorer = as_recipe(fallback).fit(count_precedence(profiles, strategy="on-demand"))
+            scorer = as_measure(fallback).fit(count_precedence(profiles, strategy="on-demand"))
         codes = np.full(len(self.model.users), -1)
         codes[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
 
@@ -262,7 +262,7 @@ class ListsAdapter(Adapter):
 
 def check_fallback(fallback: object) -> None:
     """Refuse what cannot complete a list."""
-    measures = (name for name in recipe_names() if not as_recipe(name).learns)
+    measures = (name for name in measure_names() if not as_measure(name).learns)
     check_choice("fallback", fallback, [POPULARITY, *measures])
 
 

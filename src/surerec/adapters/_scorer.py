@@ -12,7 +12,7 @@ import polars as pl
 from surerec._state import ArraySchema, State, check_arrays
 from surerec.errors import InputError
 from surerec.interactions import IdMap
-from surerec.measures import Recipe, Scorer
+from surerec.measures import Measure, Scorer
 from surerec.precedence import without_counts
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class WrappedScorer(Scorer):
     """
 
     leaves_users_out = False
-    takes_user_histories = False
+    accepts_user_histories = False
     checked = True  # here, in the order of the model, where infinite is what has no score
 
     def __init__(
@@ -70,7 +70,7 @@ class WrappedScorer(Scorer):
         self.by_user = by_user
         self._knows_all = knows_all
         self.is_partial = adapter.is_partial
-        self.takes_histories = adapter.folds_in
+        self.accepts_histories = adapter.folds_in
         self.at_once = int(np.clip(_MOST_BYTES // (8 * max(len(columns), 1)), 1, _MOST_AT_ONCE))
         self._in_order = np.array_equal(columns, np.arange(len(adapter.catalogue)))
 
@@ -127,7 +127,7 @@ class WrappedScorer(Scorer):
 
     def reaches(self, users: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return who was in the fit of a model that scores nobody else."""
-        if self.takes_histories:
+        if self.accepts_histories:
             return super().reaches(users)
         return (users >= 0) & (self.rows[users] >= 0)
 
@@ -188,7 +188,7 @@ def read_lines(
     return columns, lines.arrays["rows"], model
 
 
-class WrappedRecipe(Recipe):
+class WrappedMeasure(Measure):
     """Fits a copy of somebody's model on interactions; the model itself stays as it is.
 
     Parameters
@@ -298,7 +298,7 @@ def on_catalogue(
     >>> found.interactions.items.ids.to_list(), found.support.tolist(), found.interactions
     (['b'], [1], Interactions(2 users, 1 items, 2 rows))
     """
-    support = np.bincount(fitted.items_taken, minlength=data.n_items)
+    support = np.bincount(fitted.item_codes, minlength=data.n_items)
     if items is None:
         items = IdMap(data.items.ids.gather(np.flatnonzero(support)), noun="item")
     places = items.codes(data.items.ids)
@@ -310,12 +310,12 @@ def on_catalogue(
 
 
 def _recoded(data: Interactions, ids: pl.Series, codes: NDArray[np.int64]) -> Interactions:
-    rows = codes[data.items_taken]
+    rows = codes[data.item_codes]
     kept = rows >= 0
     found = copy(data)  # with its users and its name
     found.items = IdMap(ids, noun="item")
     found.offsets = np.concatenate(([0], np.cumsum(kept)))[data.offsets]
-    found.items_taken = rows[kept].astype(np.uint32)
+    found.item_codes = rows[kept].astype(np.uint32)
     found.times = data.times[kept]
     places = np.full(len(ids), data.n_items)  # beyond the last: nothing is known
     places[codes[codes >= 0]] = np.flatnonzero(codes >= 0)

@@ -14,7 +14,7 @@ from scipy import stats
 from surerec._arguments import (
     check_number,
     check_optional_text,
-    check_seed,
+    check_random_state,
     check_whole,
 )
 from surerec._progress import stage
@@ -48,11 +48,11 @@ from surerec.audit._verdicts import (
     of_row,
     overall,
 )
-from surerec.calibration import PROMISES, codes_in, find_promise, observe, profile_cases
+from surerec.calibration import GUARANTEE_KINDS, codes_in, find_guarantee, observe, profile_cases
 from surerec.errors import InputError
 from surerec.evaluation import (
     AGES,
-    Calendar,
+    TemporalSplit,
     backtest,
     halves,
     item_reliability,
@@ -66,10 +66,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.calibration import Cases, Cut, Horizon, Outcomes, Promise
+    from surerec.calibration import Cases, GuaranteeKind, Horizon, Outcomes, ThresholdUnit
     from surerec.evaluation import MeasuredSets, NewUserTest
-    from surerec.interactions import Interactions, UserGroups
-    from surerec.measures import RecipeLike
+    from surerec.interactions import Interactions, Segmentation
+    from surerec.measures import MeasureLike
     from surerec.precedence import PrecedenceStatistics
     from surerec.recommenders import Recommender
 
@@ -85,14 +85,14 @@ _ITEM_LEVEL, _USER_LEVEL = "item-level p-values", "user-level guarantees"
 
 def audit(
     data: Interactions | PrecedenceStatistics | Recommender,
-    measure: RecipeLike = "CM12",
+    measure: MeasureLike = "CM12",
     *,
     name: str | None = None,
     n_users: int = 1000,
     window: float | None = None,
-    segments: str | UserGroups | None = None,
+    segments: str | Segmentation | None = None,
     user_segments: Any = None,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> Audit:
     """Measure whether each kind of guarantee holds on these data.
 
@@ -103,8 +103,8 @@ def audit(
         settings on its own profiles.
     measure : str or object, default="CM12"
         The measure to audit, if `data` is no recommender; or anything that
-        :func:`surerec.measures.as_recipe` takes. Over the calendar it is fitted anew for each date,
-        on the counts up to it; what comes fitted is not audited there.
+        :func:`surerec.measures.as_measure` accepts. Over time it is refitted at each date, on the
+        counts up to it; a fitted scorer is not audited there.
     name : str, optional
         What the report calls what is audited.
     n_users : int, default=1000
@@ -113,13 +113,13 @@ def audit(
     window : float, optional
         Length of the calendar's windows in days; by default a usual length of which the data have
         six or more.
-    segments : str or UserGroups, optional
+    segments : str or Segmentation, optional
         Report nominal and observed for each segment of the users: the name of a column of
         `user_segments`, or the segments themselves. By default the segments that the recommender
         was fitted with.
     user_segments : mapping, pandas Series, frame or path, optional
-        Where the column `segments` is; see :func:`surerec.interactions.read_user_groups`.
-    seed : int, default=0
+        Where the column `segments` is; see :func:`surerec.interactions.read_user_segments`.
+    random_state : int, default=0
         Of everything that is drawn.
 
     Returns
@@ -137,13 +137,15 @@ def audit(
     --------
     >>> import surerec as sr
     >>> from surerec.audit import audit
-    >>> films = sr.datasets.synthetic(n_users=300, n_items=80, n_rows=9000, sequels=0, seed=1)
+    >>> films = sr.datasets.synthetic(
+    ...     n_users=300, n_items=80, n_rows=9000, sequels=0, random_state=1
+    ... )
     >>> found = audit(films, n_users=200)
     >>> {verdict.kind: verdict.kept for verdict in found.verdicts}["miss-score"]
     True
     """
     check_whole("n_users", n_users, lowest=FEWEST_USERS)
-    check_seed(seed)
+    check_random_state(random_state)
     check_optional_text("name", name)
     if window is not None:
         must = f"a number of days, from 1 to {_MOST_DAYS:,}"
@@ -151,10 +153,10 @@ def audit(
     statistics, subject = subject_of(data, measure, name)
     profiles = statistics.require_profiles("there is nobody to audit")
     groups = read_segments(segments, user_segments, profiles.users, subject.segments)
-    audited = choose_audited(subject, statistics, n_users, seed)
+    audited = choose_audited(subject, statistics, n_users, random_state)
     by = None if groups is None else Segments(groups, audited.users, subject.segments)
     days = window or subject.window
-    run = _Run(subject, statistics, audited, n_users, seed, days, by)
+    run = _Run(subject, statistics, audited, n_users, random_state, days, by)
     run.measure()
     return run.result()
 
@@ -171,7 +173,7 @@ class _Run:
     statistics: PrecedenceStatistics
     audited: AuditedUsers
     n_users: int
-    seed: int
+    random_state: int
     window: float | None
     segments: Segments | None
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
@@ -188,7 +190,7 @@ class _Run:
         if self.segments is not None:
             self.notes += self.segments.notes()
         self.skipped = list(self.audited.skipped)
-        self.findings = profile_findings(self.interactions, self.seed)
+        self.findings = profile_findings(self.interactions, self.random_state)
         if self.audited.false:
             learned = f"users whom {self.subject.name} learned from"
             said = f"{self.audited.false}. Guarantees do not hold as declared."
@@ -198,8 +200,8 @@ class _Run:
     def measure(self) -> None:
         """Measure every section; what cannot be measured is said."""
         # Those guarantees whose loss never grows with the set.
-        promises = [promise for promise in PROMISES.values() if promise.monotone]
-        titles = [(self.subject.title(promise), promise) for promise in promises]
+        promises = [guarantee for guarantee in GUARANTEE_KINDS.values() if guarantee.monotone]
+        titles = [(self.subject.title(guarantee), guarantee) for guarantee in promises]
         sections: list[tuple[str, str, Callable[[], None]]] = [
             *(("new users", "New users are", partial(self.new_users, one)) for _, one in titles),
             (_ITEM_LEVEL, "Item-level guarantees are", self.item_level),
@@ -208,8 +210,8 @@ class _Run:
                 for title, one in titles
             ),
             ("item probabilities", "Probabilities of items are", self.probabilities),
-            ("groups", "Groups of users are", self.together),
-            ("calendar", "The calendar is", self.over_calendar),
+            ("groups", "Groups of users are", self.group_guarantee),
+            ("calendar", "The calendar is", self.over_time),
         ]
         for name, what, section in sections:
             # In these two, what a scorer does wrong is an error and no gap.
@@ -230,12 +232,12 @@ class _Run:
     def cases(self, horizon: Horizon, users: NDArray[np.int64]) -> Cases:
         """Return the known and held-out parts of some users' histories."""
         try:
-            found = profile_cases(self.interactions, horizon, min_known=self.subject.min_known)
+            found = profile_cases(self.interactions, horizon, min_history=self.subject.min_history)
         except InputError as error:
             raise _LeftOutError(str(error)) from error
         return found[np.isin(found.users, users)]
 
-    def new_users(self, promise: Promise) -> None:
+    def new_users(self, guarantee: GuaranteeKind) -> None:
         """Fit on half of the users, and measure what the others receive: this decides."""
         subject = self.subject
         for is_so, why in (
@@ -245,22 +247,24 @@ class _Run:
         ):
             if is_so:
                 raise _LeftOutError(f"{subject.name} {why}")
-        cut: Cut = "score" if subject.comparable and "score" in promise.audited else "rank"
+        threshold: ThresholdUnit = (
+            "score" if subject.comparable and "score" in guarantee.audited else "rank"
+        )
         test = new_user_test(
             self.interactions,
             subject.recipe,
-            promise=promise,
-            horizon=subject.horizon(promise),
-            cut=cut,
+            guarantee=guarantee,
+            horizon=subject.horizon(guarantee),
+            threshold=threshold,
             max_users=self.n_users,
-            min_known=subject.min_known,
+            min_history=subject.min_history,
             ties=self.statistics.ties,
-            diagnose=promise.by_group,
-            seed=self.seed,
+            diagnose=guarantee.by_group,
+            random_state=self.random_state,
         )
-        name = f"{subject.title(promise)}, cut by {cut}"
+        name = f"{subject.title(guarantee)}, cut by {threshold}"
         self.tests.append(test)
-        self.rows["coverage"] += new_user_rows(f"{promise.kind}-{cut}", name, test)
+        self.rows["coverage"] += new_user_rows(f"{guarantee.kind}-{threshold}", name, test)
 
     def item_level(self) -> None:
         """Measure what p-values of items deliver, in time order and in random order."""
@@ -269,7 +273,12 @@ class _Run:
             raise _LeftOutError(f"{subject.name} has no p-values")
         for order in ("time", "random") if audited.has_times else ("random",):
             measured, n_known, online = observe_items(
-                subject, audited.scorer, self.statistics, users, order=order, seed=self.seed
+                subject,
+                audited.scorer,
+                self.statistics,
+                users,
+                order=order,
+                random_state=self.random_state,
             )
             words = f"in {order} order"
             name = f"Item-level p-values, {words}"
@@ -283,39 +292,41 @@ class _Run:
                 f"{subject.name} scores no calibration items: no test of drift is made."
             )
 
-    def user_level(self, promise: Promise) -> None:
+    def user_level(self, guarantee: GuaranteeKind) -> None:
         """Measure what user-level sets deliver to users who did not calibrate them."""
         subject, audited = self.subject, self.audited
-        horizon, cuts = subject.horizon(promise), self.cuts(promise)
+        horizon, cuts = subject.horizon(guarantee), self.cuts(guarantee)
         outcomes = self.observed(horizon, audited.users, keep_candidates="score" in cuts)
         seen = None
         if len(audited.learned_from):
             seen = self.observed(horizon, audited.learned_from)
-        for cut in cuts:
-            kind = f"{promise.kind}-{cut}"
-            name = f"User-level {subject.title(promise)}, cut by {cut}"
-            measured = partial(measure_sets, outcomes, cut, promise, seed=self.seed)
+        for threshold in cuts:
+            kind = f"{guarantee.kind}-{threshold}"
+            name = f"User-level {subject.title(guarantee)}, cut by {threshold}"
+            measured = partial(
+                measure_sets, outcomes, threshold, guarantee, random_state=self.random_state
+            )
             common = measured()
             self.rows["coverage"] += coverage_rows(kind, name, common)
             if seen is not None:
-                used = measured(calibration=risk_curve(seen, cut, promise))
+                used = measured(calibration=risk_curve(seen, threshold, guarantee))
                 used_name = f"{name}, calibrated on users it learned from"
                 self.rows["coverage"] += coverage_rows(f"{kind}-as-used", used_name, used)
             users, by = outcomes.cases.users, self.segments
             groups = None if by is None else by.thresholds(users)
             theirs = common if groups is None else measured(groups=groups)
             self.add_groups(
-                kind, common, users, outcomes.n_known if promise.by_group else None, theirs
+                kind, common, users, outcomes.n_known if guarantee.by_group else None, theirs
             )
 
-    def cuts(self, promise: Promise) -> Sequence[Cut]:
+    def cuts(self, guarantee: GuaranteeKind) -> Sequence[ThresholdUnit]:
         """Return how sets are cut; by rank alone where scores do not compare, or memory lacks."""
         n_users, n_items = len(self.audited.users), self.statistics.n_items
         why = "" if self.subject.comparable else "its scores do not compare between users"
         if not why and 4 * n_users * n_items > _MOST_SHARES:
             why = f"{n_users:,} users × {n_items:,} items need too much memory; audit fewer users"
-        if not why or "score" not in promise.audited:
-            return promise.audited
+        if not why or "score" not in guarantee.audited:
+            return guarantee.audited
         self.leave_out("The cut by score is", why)
         return ("rank",)
 
@@ -326,8 +337,8 @@ class _Run:
         cases, recipe = self.cases(horizon, users), self.subject.recipe
         if len(cases) < FEWEST_USERS:
             raise _LeftOutError(
-                f"only {len(cases)} users have {self.subject.min_known} known items and a horizon "
-                f"of {horizon}"
+                f"only {len(cases)} users have {self.subject.min_history} known items and "
+                f"a horizon of {horizon}"
             )
         scorer, fitted_on = self.audited.scorer, self.audited.fitted_on
         if self.subject.of_the_fit and recipe.refits:
@@ -338,35 +349,35 @@ class _Run:
 
     def probabilities(self) -> None:
         """Measure whether items are consumed as often as is said of them."""
-        cases = self.cases(self.subject.horizon(find_promise("miss-rate")), self.audited.users)
+        cases = self.cases(self.subject.horizon(find_guarantee("recall")), self.audited.users)
         scorer, known = self.audited.scorer, self.audited.fitted_on
         cases = cases[scorer.reaches(codes_in(known, cases.interactions)[0][cases.users])]
-        half = next(halves(len(cases), 1, self.seed))
-        found = item_reliability(scorer, known, cases[half], cases[~half], self.seed)
+        half = next(halves(len(cases), 1, self.random_state))
+        found = item_reliability(scorer, known, cases[half], cases[~half], self.random_state)
         self.rows["probabilities"] = found.to_dicts()
 
-    def together(self) -> None:
+    def group_guarantee(self) -> None:
         """Measure what guarantees to groups who choose together deliver."""
         scorer = self.audited.scorer
         if scorer.leaves_users_out is not True:
             raise _LeftOutError(f"nobody can be left out of {self.subject.name}")
-        cases = self.cases(self.subject.horizon(find_promise("miss-rate")), self.audited.users)
-        rows = list(together_rows(scorer, self.audited.fitted_on, cases, self.seed))
+        cases = self.cases(self.subject.horizon(find_guarantee("recall")), self.audited.users)
+        rows = list(together_rows(scorer, self.audited.fitted_on, cases, self.random_state))
         if not rows:
             raise _LeftOutError("too few can be formed")
-        self.rows["together"] += rows
+        self.rows["group_guarantee"] += rows
 
-    def over_calendar(self) -> None:
+    def over_time(self) -> None:
         """Test models of all ages in the latest windows, with the cut by rank."""
         if not self.audited.has_times:
             return
         days = self.window or default_window(self.interactions)
-        calendar = Calendar(
+        calendar = TemporalSplit(
             days,
-            min_known=self.subject.min_known,
+            min_history=self.subject.min_history,
             n_users=self.n_users,
             ties=self.statistics.ties,
-            seed=self.seed,
+            random_state=self.random_state,
         )
         recipe = self.subject.recipe
         found = backtest(self.interactions, recipe, calendar, n_windows=_MOST_WINDOWS)
@@ -374,8 +385,8 @@ class _Run:
         reach = float(stats.norm.ppf(1 - (1 - LEVEL) / found["window"].n_unique() / 2))
         error = (pl.col("loss_se") ** 2 + pl.col("calibration_se") ** 2).sqrt()
         found = found.with_columns(
-            promised=1 - pl.col("epsilon"),
-            delivered=1 - pl.col("loss"),
+            nominal=1 - pl.col("epsilon"),
+            observed=1 - pl.col("loss"),
             below=pl.col("loss") - reach * error > pl.col("epsilon"),
         )
         self.calendar, self.days = found, days
@@ -431,7 +442,7 @@ class _Run:
         verdicts = [of_kind(rows, audited.unsure, false, limits) for rows in kinds.values()]
         decided = "cannot tell" if audited.unsure else "does not hold" if false else ""
         for row in coverage:
-            row["verdict"] = decided or of_row(row["promised"], row["low"], row["high"])
+            row["verdict"] = decided or of_row(row["nominal"], row["low"], row["high"])
         frames = {
             name: pl.DataFrame(rows, infer_schema_length=None)
             for name, rows in self.rows.items()
@@ -446,9 +457,9 @@ class _Run:
             skipped=self.skipped,
             settings={
                 "n_users": len(audited.users),
-                "horizon": self.subject.horizon(find_promise("miss-rate")),
+                "horizon": self.subject.horizon(find_guarantee("recall")),
                 "window": self.days,
-                "seed": self.seed,
+                "random_state": self.random_state,
             },
             support=self.tests[0].support if self.tests else None,
             notes=self.notes,

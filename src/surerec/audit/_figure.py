@@ -26,24 +26,24 @@ def overview(
     two = calendar is not None
     figure, all_axes = panels(1, 1 + two, (10.4 if two else 5.6, 5.6))
     figure.suptitle(plain(f"{data}: does {subject} keep its promises?"), fontsize=12)
-    _promised_and_delivered(next(all_axes), coverage)
+    _nominal_and_observed(next(all_axes), coverage)
     if calendar is not None:
         _by_window(next(all_axes), calendar)
     return figure
 
 
-def _promised_and_delivered(axes: Axes, coverage: pl.DataFrame) -> None:
+def _nominal_and_observed(axes: Axes, coverage: pl.DataFrame) -> None:
     axes.plot([0.4, 1], [0.4, 1], label="delivered as promised", linestyle=(0, (1, 1)), **_PROMISE)
     shown = coverage.filter(unit="users")["kind"].unique(maintain_order=True).to_list()
     for number, kind in enumerate(shown):
-        rows = coverage.filter(pl.col("kind") == kind).sort("promised")
+        rows = coverage.filter(pl.col("kind") == kind).sort("nominal")
         # Moved along the diagonal, so that intervals do not overlap and distances to it are right.
         aside = 0.005 * (number - (len(shown) - 1) / 2)
-        middle = rows["delivered"].to_numpy() + aside
+        middle = rows["observed"].to_numpy() + aside
         axes.errorbar(
-            rows["promised"].to_numpy() + aside,
+            rows["nominal"].to_numpy() + aside,
             middle,
-            yerr=[rows["delivered"] - rows["low"], rows["high"] - rows["delivered"]],
+            yerr=[rows["observed"] - rows["low"], rows["high"] - rows["observed"]],
             label=rows["name"][0],
             capsize=2,
             **LINES[number % len(LINES)].thin(),
@@ -63,11 +63,11 @@ def _promised_and_delivered(axes: Axes, coverage: pl.DataFrame) -> None:
 def _by_window(axes: Axes, calendar: pl.DataFrame) -> None:
     rows = at_headline(calendar)
     windows = rows["window"].unique(maintain_order=True).sort().to_list()
-    axes.axhline(1 - HEADLINE, label="promised", linestyle=(0, (1, 1)), **_PROMISE)
+    axes.axhline(1 - HEADLINE, label="nominal", linestyle=(0, (1, 1)), **_PROMISE)
     for age, line in zip(AGES, _FRESH_TO_OLD, strict=True):
         found = rows.filter(pl.col("model") == age)
         at = [windows.index(window) for window in found["window"]]
-        axes.plot(at, found["delivered"], label=age, **line.thin())
+        axes.plot(at, found["observed"], label=age, **line.thin())
     step = max(1, len(windows) // 6)
     axes.set_xticks(range(0, len(windows), step), windows[::step], rotation=30, ha="right")
     axes.set_ylim(top=1.01)

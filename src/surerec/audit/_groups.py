@@ -20,12 +20,17 @@ from surerec.audit._verdicts import (
     percent,
     with_interval,
 )
-from surerec.calibration import LengthGroups
+from surerec.calibration import LengthSegments
 from surerec.conformal import users_needed
 from surerec.errors import InputError
 from surerec.evaluation import CHECKED_EPSILONS, measure_curve
-from surerec.interactions import UserGroups, read_user_groups
-from surerec.recommenders import GROUP_PROMISES, find_aggregation, form_groups, observe_groups
+from surerec.interactions import Segmentation, read_user_segments
+from surerec.recommenders import (
+    GROUP_GUARANTEE_KINDS,
+    find_aggregation,
+    form_groups,
+    observe_groups,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -62,7 +67,7 @@ def by_known_items(n_known: NDArray[np.int64], n_groups: int) -> Grouping:
     >>> by_known_items(np.array([5, 6, 20, 30]), 2).names
     ('fewer than 20 items', '20 items or more')
     """
-    groups = LengthGroups.equal(n_known, n_groups)
+    groups = LengthSegments.equal(n_known, n_groups)
     edges = groups.edges.tolist()
     names: tuple[str, ...] = ("any number of items",)
     if edges:
@@ -100,7 +105,7 @@ def _received(
     """Return what some users were delivered at one ε, with its interval, set size and floor."""
     interval = interval_over_users(measured.losses[at, chosen], level)
     found = *interval, *measured.size_and_floor(at, chosen)
-    return dict(zip(("delivered", "low", "high", "size", "floor"), found, strict=True))
+    return dict(zip(("observed", "low", "high", "size", "floor"), found, strict=True))
 
 
 def group_rows(kind: str, measured: MeasuredSets, grouping: Grouping) -> Iterator[dict[str, Any]]:
@@ -113,31 +118,34 @@ def group_rows(kind: str, measured: MeasuredSets, grouping: Grouping) -> Iterato
                 "by": grouping.by,
                 "group": name,
                 "epsilon": epsilon,
-                "promised": 1 - epsilon,
+                "nominal": 1 - epsilon,
                 **_received(measured, at, chosen, grouping.level),
                 "n_users": int(chosen.sum()),
             }
 
 
 def read_segments(
-    segments: str | UserGroups | None, user_segments: Any, users: IdMap, fitted: UserGroups | None
-) -> UserGroups | None:
+    segments: str | Segmentation | None,
+    user_segments: Any,
+    users: IdMap,
+    fitted: Segmentation | None,
+) -> Segmentation | None:
     """Return the segment of each user, or None if there are no segments.
 
     Parameters
     ----------
-    segments : str, UserGroups or None
+    segments : str, Segmentation or None
         The name of a column, or the segments themselves.
     user_segments : mapping, pandas Series, frame, path or None
         Where that column is.
     users : IdMap
         The users of the data.
-    fitted : UserGroups or None
+    fitted : Segmentation or None
         The segments that the recommender was fitted with.
     """
     if isinstance(segments, str):
         if user_segments is not None:
-            return read_user_groups(user_segments, segments, users)
+            return read_user_segments(user_segments, segments, users)
         if fitted is not None and fitted.column == segments:
             return fitted
         raise InputError(
@@ -145,7 +153,7 @@ def read_segments(
             "user_segments= with a mapping, a Series, a frame or a file (--segments-file on the "
             "command line)."
         )
-    if user_segments is not None or not isinstance(segments, UserGroups | None):
+    if user_segments is not None or not isinstance(segments, Segmentation | None):
         raise InputError(
             "segments must be the name of a column, and user_segments what has it: pass "
             'segments="country", user_segments=….'
@@ -159,17 +167,17 @@ class Segments:
 
     Attributes
     ----------
-    groups : UserGroups
+    groups : Segmentation
         The segment of each user of the data.
     audited : array of int
         The audited users, by code.
-    fitted : UserGroups or None
+    fitted : Segmentation or None
         The segments in which the recommender is calibrated; None for one threshold for all.
     """
 
-    groups: UserGroups
+    groups: Segmentation
     audited: NDArray[np.int64]
-    fitted: UserGroups | None = None
+    fitted: Segmentation | None = None
 
     @property
     def per_segment(self) -> bool:
@@ -183,7 +191,7 @@ class Segments:
         return {name: n for name, n in counts.items() if 0 < n < FEWEST_USERS}
 
     @property
-    def pooled(self) -> UserGroups:
+    def pooled(self) -> Segmentation:
         """The segments as the table has them."""
         return self.groups.pooled(FEWEST_USERS, self.audited)
 
@@ -215,12 +223,12 @@ class Segments:
         if not below:
             return []
         # A segment is named once: at the headline's level, or where it falls short most.
-        below.sort(key=lambda row: (row["epsilon"] == HEADLINE, row["promised"] - row["delivered"]))
+        below.sort(key=lambda row: (row["epsilon"] == HEADLINE, row["nominal"] - row["observed"]))
         named = {row["group"]: row for row in below}
         column, names = self.groups.column, ", ".join(map(self._in_words, named))
         told = "; ".join(
             f"{self._in_words(name)} has {with_interval(row)} of "
-            f"{percent(row['promised'])} ({row['n_users']:,} users)"
+            f"{percent(row['nominal'])} ({row['n_users']:,} users)"
             for name, row in named.items()
         )
         said = f"Below nominal, with intervals that hold together over segments: {told}."
@@ -264,14 +272,15 @@ class Segments:
 
 def _how_to_fit(column: str) -> str:
     return (
-        f"To guarantee each {column} and pool small ones, type surerec fit … --groups {column} "
-        f"--groups-file users.csv --pool-below {FEWEST_USERS}, or in Python groups={column!r} and "
-        f"fit(…, user_groups=pool_segments(users, {column!r}, min_users={FEWEST_USERS}))."
+        f"To guarantee each {column} and pool small ones, type surerec fit … --segments {column} "
+        f"--segments-file users.csv --pool-below {FEWEST_USERS}, or in Python "
+        f"segments={column!r} and fit(…, "
+        f"user_segments=pool_segments(users, {column!r}, min_users={FEWEST_USERS}))."
     )
 
 
 def together_rows(
-    scorer: Scorer, statistics: PrecedenceStatistics, cases: Cases, seed: int
+    scorer: Scorer, statistics: PrecedenceStatistics, cases: Cases, random_state: int
 ) -> Iterator[dict[str, Any]]:
     """Yield what random groups who choose together are delivered, by size, guarantee and ε.
 
@@ -283,28 +292,30 @@ def together_rows(
         What is known.
     cases : Cases
         Known and held-out parts of the audited users' histories.
-    seed : int
+    random_state : int
         Of the groups, and of the halves.
     """
     for size in _SIZES:
-        groups = form_groups(cases, size, "random", scorer.fold_of(cases.users), seed)
+        groups = form_groups(cases, size, "random", scorer.fold_of(cases.users), random_state)
         if len(groups) < FEWEST_USERS:
             continue
         found = observe_groups(scorer, statistics, cases, groups, find_aggregation("average"))
-        for promise in GROUP_PROMISES.values():
-            curve, units = promise.curve_of(found)
-            if size > promise.largest or len(units) < FEWEST_USERS:
+        for guarantee in GROUP_GUARANTEE_KINDS.values():
+            curve, units = guarantee.curve_of(found)
+            if size > guarantee.largest or len(units) < FEWEST_USERS:
                 continue
             candidates = found.n_candidates[units].astype(np.float64)
-            measured = measure_curve(curve, partial(_at_most, candidates), seed=seed)
+            measured = measure_curve(
+                curve, partial(_at_most, candidates), random_state=random_state
+            )
             for at, epsilon in enumerate(CHECKED_EPSILONS):
                 received = _received(measured, at, np.ones(len(units), dtype=bool))
                 word = of_row(1 - epsilon, received["low"], received["high"])
                 yield {
                     "members": size,
-                    "promise": promise.name,
+                    "guarantee": guarantee.name,
                     "epsilon": epsilon,
-                    "promised": 1 - epsilon,
+                    "nominal": 1 - epsilon,
                     **received,
                     "verdict": word if users_needed(epsilon) <= len(units) // 2 else "cannot tell",
                     "n_groups": len(units),

@@ -92,7 +92,7 @@ def observe_items(
     users: NDArray[np.int64],
     *,
     order: SplitOrder,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> ItemLevel:
     """Make the sets of each user under the paper's protocol, and see what they left out.
 
@@ -108,14 +108,16 @@ def observe_items(
         Their codes.
     order : {"time", "random"}
         Calibration before test, or drawn at random from the same stretch of the profile.
-    seed : int
+    random_state : int
         Of the draw, and of smoothing.
     """
     interactions = statistics.interactions
 
     def one(user: int) -> tuple[Split, NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
-        split = split_user(interactions, user, shares=subject.shares, order=order, seed=seed)
-        rng = np.random.default_rng((seed, user, 1))
+        split = split_user(
+            interactions, user, shares=subject.shares, order=order, random_state=random_state
+        )
+        rng = np.random.default_rng((random_state, user, 1))
         candidates = candidates_of(statistics, split)
         online = np.empty(0)
         assessed: Assessment
@@ -123,8 +125,10 @@ def observe_items(
             assessed = assess_model(subject.judge, split, candidates)
         else:
             scores = scorer.score_query(Query(split.training, (user,)))
-            chances = 1 - rng.random(len(candidates)) if subject.smoothed else None
-            assessed = compare_with_items(scores, split.calibration, candidates, chances=chances)
+            probabilities = 1 - rng.random(len(candidates)) if subject.smoothed else None
+            assessed = compare_with_items(
+                scores, split.calibration, candidates, probabilities=probabilities
+            )
             after = scores[np.concatenate((split.calibration, split.test))]
             online = np.empty(len(after))
             online_p_values(after, 1 - rng.random(len(after)), online)

@@ -56,19 +56,19 @@ class Finding(NamedTuple):
     users: NDArray[np.int64] | None = None
 
 
-def profile_findings(interactions: Interactions, seed: int = 0) -> list[Finding]:
+def profile_findings(interactions: Interactions, random_state: int = 0) -> list[Finding]:
     """Return what stands against exchangeable users in these profiles.
 
     Examples
     --------
     >>> import surerec as sr
-    >>> films = sr.datasets.synthetic(n_users=300, n_items=200, n_rows=9000, seed=1)
+    >>> films = sr.datasets.synthetic(n_users=300, n_items=200, n_rows=9000, random_state=1)
     >>> profile_findings(films)
     []
     """
     found = []
     n_long = int((np.diff(interactions.offsets) >= _SHORTEST).sum())
-    alike, bots = near_duplicates(interactions, seed), bot_like(interactions)
+    alike, bots = near_duplicates(interactions, random_state), bot_like(interactions)
     if len(alike) >= max(2, _MANY * n_long):
         found.append(
             Finding(
@@ -110,7 +110,7 @@ def default_window(interactions: Interactions) -> float:
     Examples
     --------
     >>> import surerec as sr
-    >>> default_window(sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1))
+    >>> default_window(sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, random_state=1))
     60.0
     """
     days = (int(interactions.times.max()) - int(interactions.times.min())) / DAY
@@ -123,7 +123,7 @@ def default_window(interactions: Interactions) -> float:
     )
 
 
-def near_duplicates(interactions: Interactions, seed: int = 0) -> NDArray[np.int64]:
+def near_duplicates(interactions: Interactions, random_state: int = 0) -> NDArray[np.int64]:
     """Return the codes of users with a near-duplicate, by MinHash and banding.
 
     A pair counts if it has a Jaccard similarity of at least 0.8, and if the popularity of the items
@@ -135,37 +135,37 @@ def near_duplicates(interactions: Interactions, seed: int = 0) -> NDArray[np.int
     users = np.flatnonzero(comparable)
     if not len(users):
         return users
-    consumed = interactions.items_taken[np.repeat(comparable, lengths)]
+    items = interactions.item_codes[np.repeat(comparable, lengths)]
     lengths = lengths[users]
     offsets = np.concatenate(([0], np.cumsum(lengths)))
     shape = len(users), interactions.n_items
-    taken = sparse.csr_array((np.ones(len(consumed)), consumed, offsets), shape=shape)
-    support = np.bincount(interactions.items_taken, minlength=interactions.n_items)
-    rng = np.random.default_rng((seed, 8))
-    least_chance = np.log(_BY_CHANCE) - 2 * np.log(len(users))  # over all pairs
+    consumed = sparse.csr_array((np.ones(len(items)), items, offsets), shape=shape)
+    support = np.bincount(interactions.item_codes, minlength=interactions.n_items)
+    rng = np.random.default_rng((random_state, 8))
+    least_probability = np.log(_BY_CHANCE) - 2 * np.log(len(users))  # over all pairs
     is_alike = np.zeros(len(users), dtype=bool)
     for _ in range(_BANDS):
         keys = np.zeros(len(users), dtype=np.uint64)
         for _ in range(_ROWS):  # users share the first item of a random order with their Jaccard
             place = rng.permutation(interactions.n_items).astype(np.uint64)
-            keys = keys * np.uint64(_PRIME) + np.minimum.reduceat(place[consumed], offsets[:-1])
+            keys = keys * np.uint64(_PRIME) + np.minimum.reduceat(place[items], offsets[:-1])
         order = np.argsort(keys, kind="stable")
         for step in range(1, _NEIGHBOURS + 1):
             same = np.flatnonzero(keys[order[step:]] == keys[order[:-step]])
             pairs = np.stack((order[same], order[same + step]))
             first, second = pairs[:, ~is_alike[pairs].all(axis=0)]
             both = lengths[first] + lengths[second]
-            shared = (taken[first] * taken[second]).sum(axis=1)
+            shared = (consumed[first] * consumed[second]).sum(axis=1)
             similar = shared >= _SIMILAR * (both - shared)
             if not similar.any():
                 continue
             first, second, shared = first[similar], second[similar], shared[similar]
             # By chance, a user consumes items in proportion to support and to their length.
-            own, length = taken[first], np.repeat(lengths[second], lengths[first])
-            chances = np.minimum(support[own.indices] * length / interactions.n_rows, 1)
-            chance = np.add.reduceat(chances, own.indptr[:-1]) / lengths[first]
+            own, length = consumed[first], np.repeat(lengths[second], lengths[first])
+            probabilities = np.minimum(support[own.indices] * length / interactions.n_rows, 1)
+            chance = np.add.reduceat(probabilities, own.indptr[:-1]) / lengths[first]
             likely = stats.binom.logsf(shared - 1, lengths[first], chance)
-            is_alike[np.append(first, second)[np.tile(likely < least_chance, 2)]] = True
+            is_alike[np.append(first, second)[np.tile(likely < least_probability, 2)]] = True
     return users[is_alike]
 
 
@@ -179,13 +179,13 @@ def bot_like(interactions: Interactions) -> NDArray[np.int64]:
     users = np.flatnonzero(lengths >= _SHORTEST)
     if not len(users):
         return users
-    support = np.bincount(interactions.items_taken, minlength=interactions.n_items)
+    support = np.bincount(interactions.item_codes, minlength=interactions.n_items)
     consumed = np.flatnonzero(support)
     place = np.zeros(len(support))
     # Items with the same number of users share the middle of their places.
     _, group, sizes = np.unique(support[consumed], return_inverse=True, return_counts=True)
     place[consumed] = ((np.cumsum(sizes) - sizes / 2) / len(consumed))[group]
-    sums = np.concatenate(([0.0], np.cumsum(place[interactions.items_taken])))
+    sums = np.concatenate(([0.0], np.cumsum(place[interactions.item_codes])))
     long = lengths[users]
     mean = (sums[interactions.offsets[users + 1]] - sums[interactions.offsets[users]]) / long
     uniform = mean < _UNIFORM + 3 / np.sqrt(12 * long)  # three standard errors of random items

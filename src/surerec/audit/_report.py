@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from surerec.reports import Block
 
 _MARK: Final = "report.html"
-_HIDDEN: Final = {"kind", "epsilon", "promised", "place", "below", "verdict", "loss"}
+_HIDDEN: Final = {"kind", "epsilon", "nominal", "place", "below", "verdict", "loss"}
 """Fields that the page's tables leave to the CSV files, as they do interval ends and floors."""
 _ENDS: Final = ("low", "high", "floor", "_se")
 
@@ -76,7 +76,7 @@ class Audit:
     probabilities : polars.DataFrame or None
         Predicted and observed: how often items are consumed, and how often their probabilities say;
         see :func:`surerec.evaluation.new_user_reliability`.
-    together : polars.DataFrame or None
+    group_guarantee : polars.DataFrame or None
         What random groups of two, four and eight were delivered, for each guarantee to groups and
         ε.
     support : polars.DataFrame or None
@@ -100,7 +100,7 @@ class Audit:
     skipped: list[str] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
     probabilities: pl.DataFrame | None = None
-    together: pl.DataFrame | None = None
+    group_guarantee: pl.DataFrame | None = None
     support: pl.DataFrame | None = None
     notes: list[str] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
@@ -134,10 +134,10 @@ class Audit:
         """Return what a notebook shows: the verdict, and what was delivered of 90%."""
         title = f"{self.subject} on {self.data}"
         names = {verdict.kind: verdict.name for verdict in self.verdicts}
-        columns = ("what is promised", "promised", "delivered", "low", "high", "verdict")
+        columns = ("what is promised", "nominal", "observed", "low", "high", "verdict")
         named = pl.col("kind").replace(names).alias(columns[0])
         frame = at_headline(self.coverage).with_columns(named).select(columns)
-        return html_card(title, frame, self.overall, bar="delivered", n_shown=len(frame))
+        return html_card(title, frame, self.overall, bar="observed", n_shown=len(frame))
 
     def to_html(self) -> str:
         """Return the report as one page that needs no other file; this needs surerec[plots]."""
@@ -228,7 +228,7 @@ _SECTIONS: Final = (
         "groups",
         "Weak spots",
         f"What segments and groups of users were delivered of {percent(1 - HEADLINE)}; bold falls "
-        "short. A guarantee over everyone says nothing of a group. With groups=3 a recommender "
+        "short. A guarantee over everyone says nothing of a group. With segments=3 a recommender "
         "guarantees the level to users with few, some and many known items.",
     ),
     _Section(
@@ -239,7 +239,7 @@ _SECTIONS: Final = (
         "their difference over users.",
     ),
     _Section(
-        "together",
+        "group_guarantee",
         "Groups who choose together",
         "Random groups of the audited users, halved as users are.",
     ),
@@ -256,7 +256,7 @@ _SECTIONS: Final = (
 
 def _cell(row: Mapping[str, Any], name: str) -> str:
     """Return the cell of a field; strong if it falls short by more than chance."""
-    if name == "delivered":
+    if name == "observed":
         short = row["below"] if "below" in row else falls_short(row)
         if "verdict" in row:
             short = row["verdict"] == "does not hold"
@@ -315,7 +315,7 @@ def _results(audit: Audit) -> Iterator[Block]:
     by_name = defaultdict(list)
     for row in audit.coverage.to_dicts():
         by_name[row["name"]].append(row)
-    levels = tuple(percent(row["promised"]) for row in next(iter(by_name.values())))
+    levels = tuple(percent(row["nominal"]) for row in next(iter(by_name.values())))
     yield Table(
         "Delivered of items new to the user where this much was promised; bold falls short by more "
         "than chance",
@@ -323,7 +323,7 @@ def _results(audit: Audit) -> Iterator[Block]:
         tuple(
             (
                 name,
-                *(_cell(row, "delivered") for row in rows),
+                *(_cell(row, "observed") for row in rows),
                 counted(rows[0]["n"], rows[0]["unit"]),
             )
             for name, rows in by_name.items()

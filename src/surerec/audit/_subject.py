@@ -14,7 +14,7 @@ from surerec.calibration import false_declaration
 from surerec.errors import InputError
 from surerec.evaluation import Shares, choose_users
 from surerec.interactions import Interactions
-from surerec.measures import OwnRecipe, Query, Scorer, as_recipe
+from surerec.measures import OwnMeasure, Query, Scorer, as_measure
 from surerec.precedence import PrecedenceStatistics, count_precedence
 from surerec.recommenders import Recommender
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.calibration import Horizon, Promise
-    from surerec.interactions import UserGroups
-    from surerec.measures import Recipe, RecipeLike
+    from surerec.calibration import GuaranteeKind, Horizon
+    from surerec.interactions import Segmentation
+    from surerec.measures import Measure, MeasureLike
     from surerec.recommenders import FittedModel
 
 _KNOWN = 0.6
@@ -60,19 +60,19 @@ class AuditSubject:
         Length of the calendar's windows, in days.
     groups : int
         How many groups by profile length.
-    min_known : int
+    min_history : int
         People of whom less is known are promised nothing.
     of_the_fit : bool
         Whether people are promised something whom it was fitted on: then it is audited on them,
         fitted on what was known of them.
     kind : str
         The kind of coverage that is its own guarantee; empty if it has none of its own.
-    segments : UserGroups or None
+    segments : Segmentation or None
         The segments in which it is calibrated, if it was fitted with a column of them.
     """
 
     name: str
-    recipe: Recipe
+    recipe: Measure
     scorer: Scorer | None = None
     item_level: bool = True
     judge: FittedModel | None = None
@@ -82,20 +82,20 @@ class AuditSubject:
     horizons: Mapping[str, Horizon] = field(default_factory=dict)
     window: float | None = None
     groups: int = 3
-    min_known: int = 5
+    min_history: int = 5
     of_the_fit: bool = False
     kind: str = ""
-    segments: UserGroups | None = None
+    segments: Segmentation | None = None
 
-    def horizon(self, promise: Promise) -> Horizon:
+    def horizon(self, guarantee: GuaranteeKind) -> Horizon:
         """Return the horizon of a guarantee."""
-        return self.horizons.get(promise.name, promise.horizon)
+        return self.horizons.get(guarantee.name, guarantee.horizon)
 
-    def title(self, promise: Promise) -> str:
+    def title(self, guarantee: GuaranteeKind) -> str:
         """Return a guarantee in a few words, with its horizon."""
-        horizon = self.horizon(promise)
+        horizon = self.horizon(guarantee)
         whole = isinstance(horizon, int)
-        return promise.title(f"next {horizon}" if whole else f"last {horizon:.0%}")
+        return guarantee.title(f"next {horizon}" if whole else f"last {horizon:.0%}")
 
     @property
     def shares(self) -> Shares:
@@ -115,7 +115,7 @@ def of_recommender(name: str, model: Recommender) -> AuditSubject:
     Examples
     --------
     >>> import surerec as sr
-    >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
+    >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, random_state=1)
     >>> model = sr.InductiveConformal("CM3", train_share=0.25).fit(films)
     >>> of_recommender("mine", model).shares.sizes(100)
     (15, 45)
@@ -127,14 +127,14 @@ def of_recommender(name: str, model: Recommender) -> AuditSubject:
             name,
             recipe,
             scorer,
-            item_level=scorer.takes_user_histories,
-            comparable=scorer.takes_user_histories or mine.cut == "score",
-            horizons={mine.promised.name: mine.horizon},
+            item_level=scorer.accepts_user_histories,
+            comparable=scorer.accepts_user_histories or mine.threshold == "score",
+            horizons={mine.guarantee_kind.name: mine.horizon},
             window=mine.window,
             groups=max(mine.n_groups, AuditSubject.groups),
-            min_known=mine.min_known,
+            min_history=mine.min_history,
             of_the_fit=mine.coverage.of_the_fit,
-            kind=f"{mine.promised.kind}-{mine.cut}",
+            kind=f"{mine.guarantee_kind.kind}-{mine.threshold}",
             segments=mine.people,
         )
     calibration, has_levels = fitted.calibration, "confidence" in fitted.features
@@ -151,7 +151,7 @@ def of_recommender(name: str, model: Recommender) -> AuditSubject:
         return settings
     return replace(
         settings,
-        recipe=OwnRecipe(lambda statistics: _RanksOf(model, statistics)),
+        recipe=OwnMeasure(lambda statistics: _RanksOf(model, statistics)),
         scorer=None,
         judge=fitted if has_levels else None,
         comparable=False,
@@ -160,7 +160,7 @@ def of_recommender(name: str, model: Recommender) -> AuditSubject:
 
 def subject_of(
     data: Interactions | PrecedenceStatistics | Recommender,
-    measure: RecipeLike,
+    measure: MeasureLike,
     name: str | None,
 ) -> tuple[PrecedenceStatistics, AuditSubject]:
     """Return what is audited, and the counts of its data; see :func:`surerec.audit.audit`."""
@@ -174,7 +174,7 @@ def subject_of(
             f"audit takes Interactions (see read_interactions), counts or a fitted recommender, "
             f"not {shown(data)}."
         )
-    recipe = as_recipe(measure)
+    recipe = as_measure(measure)
     return data, AuditSubject(name or recipe.title, recipe)
 
 
@@ -216,7 +216,7 @@ class AuditedUsers:
 
 
 def choose_audited(
-    subject: AuditSubject, statistics: PrecedenceStatistics, n_users: int, seed: int
+    subject: AuditSubject, statistics: PrecedenceStatistics, n_users: int, random_state: int
 ) -> AuditedUsers:
     """Choose users, and fit what is audited on them.
 
@@ -231,8 +231,8 @@ def choose_audited(
             f"{shortest} items or more, an audit needs {FEWEST_USERS}, and "
             f"{FEWEST_USERS - enough} are lacking."
         )
-    users = choose_users(interactions, n_users, min_length=shortest, seed=seed)
-    found = _fitted(subject, statistics, interactions, users, seed)
+    users = choose_users(interactions, n_users, min_length=shortest, random_state=random_state)
+    found = _fitted(subject, statistics, interactions, users, random_state)
     first = interactions.times[interactions.offsets[found.users]]
     last = interactions.times[interactions.offsets[found.users + 1] - 1]
     if (last > first).any():
@@ -250,11 +250,11 @@ def _fitted(
     statistics: PrecedenceStatistics,
     interactions: Interactions,
     users: NDArray[np.int64],
-    seed: int,
+    random_state: int,
 ) -> AuditedUsers:
     recipe = subject.recipe
     scorer = recipe.fit(statistics) if subject.scorer is None else subject.scorer
-    false = false_declaration(recipe, scorer, statistics, seed)
+    false = false_declaration(recipe, scorer, statistics, random_state)
     found = AuditedUsers(users, scorer, statistics, users[:0], has_times=True, false=false)
     if scorer.leaves_users_out and not (false and recipe.refits):
         return found
@@ -268,7 +268,7 @@ def _fitted(
             "fitted on what was known of everybody, and audited on what followed."
         )
         return replace(found, skipped=(why,))
-    fitted = np.random.default_rng((seed, 2)).random(interactions.n_users) < 0.5  # noqa: PLR2004
+    fitted = np.random.default_rng((random_state, 2)).random(interactions.n_users) < 0.5  # noqa: PLR2004
     learned_from, audited = users[fitted[users]], users[~fitted[users]]
     if min(len(audited), len(learned_from)) < FEWEST_USERS:
         raise InputError(

@@ -106,8 +106,8 @@ def coverage_row(
         "kind": kind,
         "name": name,
         "epsilon": epsilon,
-        "promised": 1 - epsilon,
-        **dict(zip(("delivered", "low", "high"), interval, strict=True)),
+        "nominal": 1 - epsilon,
+        **dict(zip(("observed", "low", "high"), interval, strict=True)),
         **dict(zip(("size", "floor"), size_and_floor, strict=True)),
         "n": n,
         "unit": "users" if windows_below is None else "windows",
@@ -143,8 +143,8 @@ def new_user_rows(kind: str, name: str, test: NewUserTest) -> list[dict[str, Any
             part = test.splits.filter(epsilon=found["epsilon"])
             interval = 1 - float(part["observed"].to_numpy().mean()), np.nan, np.nan
         else:
-            delivered, reach = 1 - found["observed"], z * found["standard_error"]
-            interval = delivered, max(delivered - reach, 0.0), min(delivered + reach, 1.0)
+            observed, reach = 1 - found["observed"], z * found["standard_error"]
+            interval = observed, max(observed - reach, 0.0), min(observed + reach, 1.0)
         size = found["size"], found["floor"]
         new = f"{NEW}{kind}", f"New users: {name}", found["epsilon"]
         rows.append(coverage_row(*new, interval, size, found["n_new"]))
@@ -178,7 +178,7 @@ def at_headline(table: pl.DataFrame) -> pl.DataFrame:
     return table.filter((pl.col("epsilon") - HEADLINE).abs() < TOLERANCE)
 
 
-def of_row(promised: float, low: float, high: float) -> str:
+def of_row(nominal: float, low: float, high: float) -> str:
     """Judge one level by the interval of what was delivered.
 
     Examples
@@ -190,9 +190,9 @@ def of_row(promised: float, low: float, high: float) -> str:
     """
     if math.isnan(low) or math.isnan(high):
         return "cannot tell"
-    if high < promised:
+    if high < nominal:
         return "does not hold"
-    if low > promised:
+    if low > nominal:
         return "conservative"
     return "cannot tell" if high - low > _TOO_WIDE else "holds"
 
@@ -205,7 +205,7 @@ def of_kind(
     `unsure` says why nothing can be told, and `false` why the guarantee does not hold, whatever the
     numbers are; `limits` names users for whom it need not hold although it does on these data.
     """
-    states = [of_row(row["promised"], row["low"], row["high"]) for row in rows]
+    states = [of_row(row["nominal"], row["low"], row["high"]) for row in rows]
     about = min(rows, key=lambda row: abs(row["epsilon"] - HEADLINE))
     failed = [row for row, state in zip(rows, states, strict=True) if state == "does not hold"]
     weakest = max(rows, key=lambda row: row.get("windows_below") or 0)
@@ -214,7 +214,7 @@ def of_kind(
     elif failed:
         verdict = "does not hold"
         if about not in failed:
-            about = max(failed, key=lambda row: row["promised"] - row["delivered"])
+            about = max(failed, key=lambda row: row["nominal"] - row["observed"])
     elif states[rows.index(about)] == "cannot tell":
         verdict = "cannot tell"
     elif weakest.get("windows_below") or limits:
@@ -225,8 +225,8 @@ def of_kind(
     name = str(about["name"])
     row = {**about, "weakest": weakest, "levels": {row["epsilon"]: row for row in rows}}
     row |= {"unsure": unsure, "false": false, "limits": limits}
-    promise = f"{name}: promised {percent(about['promised'])}, delivered {with_interval(about)}"
-    sentence = f"{promise}, of items new to the user: {_conclusion(verdict, row)}."
+    guarantee = f"{name}: promised {percent(about['nominal'])}, delivered {with_interval(about)}"
+    sentence = f"{guarantee}, of items new to the user: {_conclusion(verdict, row)}."
     return GuaranteeVerdict(str(about["kind"]), name, verdict, sentence, row)
 
 
@@ -243,7 +243,7 @@ def _conclusion(verdict: str, row: Mapping[str, Any]) -> str:
         if not weakest.get("windows_below"):
             return f"holds for these users, but need not for {row['limits']}"
         where = f"in {weakest['windows_below']} of {counted(weakest['n'], 'windows')}"
-        level = percent(weakest["promised"])
+        level = percent(weakest["nominal"])
         return f"holds on average, but at {level} it falls short by more than chance {where}"
     return verdict
 
@@ -293,7 +293,7 @@ def overall(
 
 
 def _of(row: Mapping[str, Any]) -> str:
-    return f"{with_interval(row)} of {percent(row['promised'])}"
+    return f"{with_interval(row)} of {percent(row['nominal'])}"
 
 
 def percent(share: float | None, digits: int | None = None) -> str:
@@ -314,10 +314,10 @@ def falls_short(row: Mapping[str, Any]) -> bool:
 
     Examples
     --------
-    >>> falls_short({"promised": 0.9, "high": 0.88}), falls_short({"promised": 0.9, "high": None})
+    >>> falls_short({"nominal": 0.9, "high": 0.88}), falls_short({"nominal": 0.9, "high": None})
     (True, False)
     """
-    return row["high"] is not None and bool(row["high"] < row["promised"])
+    return row["high"] is not None and bool(row["high"] < row["nominal"])
 
 
 def with_interval(row: Mapping[str, Any]) -> str:
@@ -325,13 +325,13 @@ def with_interval(row: Mapping[str, Any]) -> str:
 
     Examples
     --------
-    >>> with_interval({"delivered": 0.871, "low": 0.8603, "high": 0.8821})
+    >>> with_interval({"observed": 0.871, "low": 0.8603, "high": 0.8821})
     '87.1 % [86.0–88.2]'
     """
-    delivered = percent(row["delivered"], 1)
+    observed = percent(row["observed"], 1)
     if row.get("low") is None or math.isnan(row["low"]):
-        return delivered
-    return f"{delivered} [{100 * row['low']:.1f}–{100 * row['high']:.1f}]"
+        return observed
+    return f"{observed} [{100 * row['low']:.1f}–{100 * row['high']:.1f}]"
 
 
 def leak_findings(test: NewUserTest) -> list[str]:

@@ -10,19 +10,19 @@ from surerec.calibration._calibration import (
     UserCoverage,
     guarantee_of,
 )
-from surerec.calibration._calibration_users import CalibrationUsers, LengthGroups, NamedItems
+from surerec.calibration._calibration_users import CalibrationUsers, LengthSegments, NamedItems
 from surerec.calibration._declaration import (
     false_declaration,
     refuse_false_declaration,
     with_other_items,
 )
 from surerec.calibration._guarantee import (
+    GUARANTEE_KINDS,
     NEW_ITEMS,
-    PROMISES,
-    Cut,
     Guarantee,
-    Promise,
-    find_promise,
+    GuaranteeKind,
+    ThresholdUnit,
+    find_guarantee,
     level_of,
 )
 from surerec.calibration._held_out import (
@@ -46,7 +46,7 @@ from surerec.calibration._items import (
 )
 from surerec.calibration._precision import PrecisionCalibration
 from surerec.calibration._probabilities import (
-    ItemChances,
+    ItemProbabilities,
     calibrate,
     choose,
 )
@@ -62,29 +62,29 @@ from surerec.calibration._regressions import ItemCurve, hit_probabilities, list_
 from surerec.calibration._users import UserCalibration, cases_of, next_items
 
 __all__ = [
+    "GUARANTEE_KINDS",
     "LIST_MOST",
     "NEW_ITEMS",
-    "PROMISES",
     "Assessment",
     "BestOfMany",
     "Bins",
     "Calibration",
     "CalibrationUsers",
     "Cases",
-    "Cut",
     "Guarantee",
+    "GuaranteeKind",
     "Horizon",
     "ItemAssessment",
     "ItemCalibration",
-    "ItemChances",
     "ItemCurve",
-    "LengthGroups",
+    "ItemProbabilities",
+    "LengthSegments",
     "NamedItems",
     "Outcomes",
     "OverLater",
     "PrecisionCalibration",
-    "Promise",
     "Ranking",
+    "ThresholdUnit",
     "TransductiveCalibration",
     "Uncalibrated",
     "UserAssessment",
@@ -98,7 +98,7 @@ __all__ = [
     "compare_with_items",
     "drop_repeats",
     "false_declaration",
-    "find_promise",
+    "find_guarantee",
     "following_cases",
     "guarantee_of",
     "hit_probabilities",

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from surerec.calibration._calibration_users import NamedItems
     from surerec.calibration._guarantee import Guarantee
-    from surerec.calibration._probabilities import ItemChances
+    from surerec.calibration._probabilities import ItemProbabilities
     from surerec.calibration._ranking import Ranking
     from surerec.conformal import CalibratedProbability
-    from surerec.interactions import UserGroups
+    from surerec.interactions import Segmentation
     from surerec.measures import Queries, Query, Scorer
     from surerec.precedence import PrecedenceStatistics
 
@@ -49,9 +49,9 @@ class Assessment:
     """How many calibration items, or calibration users, there are."""
     gap: str = ""
     """Why the promise does not cover this person; empty if it does."""
-    chances: Callable[[NDArray[np.intp]], CalibratedProbability] | None = None
+    probabilities: Callable[[NDArray[np.intp]], CalibratedProbability] | None = None
     """Returns how likely some places are consumed; None where no probabilities are calibrated."""
-    about_chances: str = ""
+    about_probabilities: str = ""
     """What these mean, or why they are missing, in words."""
     ranking: Ranking | None = None
     """All candidates of the calibration in order, where lists of the best are calibrated."""
@@ -245,7 +245,7 @@ class BestOfMany(NamedTuple):
     entry_confidences: NDArray[np.float64]
     covered: NDArray[np.bool_]
     """Whether the guarantee covers each of the users; one value a user, not a row."""
-    chances: CalibratedProbability | None = None
+    probabilities: CalibratedProbability | None = None
     """How likely each item is taken; None where no probabilities are calibrated."""
 
 
@@ -259,14 +259,14 @@ class Calibration(ABC):
         "precision", "hits", "item_lists", "segments", "period".
     reasons : mapping of str to str
         Why a feature is missing, where that is not simply the kind of calibration.
-    people : UserGroups or None
+    people : Segmentation or None
         The segment of each user, where thresholds are calibrated by segment.
     """
 
     features: frozenset[str] = frozenset()
     reasons: Mapping[str, str] = MappingProxyType({})
-    people: UserGroups | None = None
-    chances: ItemChances | None = None
+    people: Segmentation | None = None
+    probabilities: ItemProbabilities | None = None
     """What probabilities of items are calibrated on; None where there are none."""
     listed: NamedItems | None = None
     """The only items that are candidates, where it was calibrated on an item list."""
@@ -276,7 +276,7 @@ class Calibration(ABC):
     """The held-out interactions in words, where neither horizon nor window says it."""
     valid_until: int | None = None
     """The time up to which it was calibrated; None if it says nothing of that."""
-    min_known: int
+    min_history: int
     """Of a user-level calibration: users with fewer known items are not covered."""
     unadapted: str = ""
     """A sentence for guarantees of thresholds as fitted, where this calibration adapts its own."""

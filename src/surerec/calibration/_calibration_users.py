@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from surerec._state import ArraySchema, State, check_arrays
-from surerec.calibration._guarantee import find_promise
+from surerec.calibration._guarantee import find_guarantee
 from surerec.calibration._held_out import codes_in
 from surerec.calibration._ranking import LIST_MOST
 from surerec.conformal import RiskCurve
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.calibration._guarantee import Cut, Promise
+    from surerec.calibration._guarantee import GuaranteeKind, ThresholdUnit
     from surerec.calibration._ranking import Outcomes
-    from surerec.interactions import IdMap, UserGroups
+    from surerec.interactions import IdMap, Segmentation
     from surerec.measures import Query
     from surerec.precedence import PrecedenceStatistics
 
@@ -76,14 +76,16 @@ class CalibrationUsers:
     period: NDArray[np.int64]
 
     @classmethod
-    def of(cls, outcomes: Outcomes, cut: Cut, statistics: PrecedenceStatistics) -> CalibrationUsers:
+    def of(
+        cls, outcomes: Outcomes, threshold: ThresholdUnit, statistics: PrecedenceStatistics
+    ) -> CalibrationUsers:
         """Build it from outcomes; users by their code in these statistics."""
         cases = outcomes.cases
         return cls(
             users=codes_in(statistics, cases.interactions)[0][cases.users],
             n_before=cases.n_known,
             n_known=outcomes.n_known,
-            entries=outcomes.entries(cut),
+            entries=outcomes.entries(threshold),
             owners=outcomes.owners,
             first_ranks=RiskCurve.of_first(outcomes.ranks, outcomes.owners, len(cases)).entries,
             values=outcomes.values,
@@ -94,9 +96,9 @@ class CalibrationUsers:
     def __len__(self) -> int:
         return len(self.users)
 
-    def curve(self, promise: str | Promise) -> RiskCurve:
+    def curve(self, guarantee: str | GuaranteeKind) -> RiskCurve:
         """Return what they lose as sets grow."""
-        return find_promise(promise).curve(self.entries, self.owners, len(self))
+        return find_guarantee(guarantee).curve(self.entries, self.owners, len(self))
 
     def place_of(self, user: int | None) -> int | None:
         """Return which calibration user this user of the data is, if any."""
@@ -128,7 +130,7 @@ class CalibrationUsers:
     @property
     def unknown_share(self) -> float:
         """Mean over calibration users of the share of their held-out items that no set holds."""
-        return self.curve("miss-rate").unknown_loss
+        return self.curve("recall").unknown_loss
 
     def state(self) -> State:
         """Return all arrays by name."""
@@ -191,22 +193,22 @@ class NamedItems:
 
 
 @dataclass(frozen=True)
-class LengthGroups:
+class LengthSegments:
     """Groups by the number of known items; ``edges[g]`` is the smallest of group g + 1.
 
     Examples
     --------
-    >>> groups = LengthGroups.equal(np.array([5, 6, 7, 20, 30, 40]), 2)
+    >>> groups = LengthSegments.equal(np.array([5, 6, 7, 20, 30, 40]), 2)
     >>> groups.of(np.array([7, 8, 100])).tolist(), groups.in_words(0), groups.in_words(1)
     ([0, 0, 1], 'fewer than 20 known items', '20 or more known items')
-    >>> LengthGroups.equal(np.array([9, 9, 9]), 3).n
+    >>> LengthSegments.equal(np.array([9, 9, 9]), 3).n
     1
     """
 
     edges: NDArray[np.int64]
 
     @classmethod
-    def equal(cls, lengths: NDArray[np.int64], n_groups: int) -> LengthGroups:
+    def equal(cls, lengths: NDArray[np.int64], n_groups: int) -> LengthSegments:
         """Cut the lengths into groups of about equal size; fewer where many are alike."""
         if not lengths.size:
             return cls(np.empty(0, dtype=np.int64))
@@ -245,11 +247,11 @@ class UserSegments:
     ----------
     calibration : CalibrationUsers
         Who calibrates.
-    promise : Promise
+    guarantee : Promise
         What they lose as sets grow.
     n_groups : int
         How many groups by the number of known items.
-    people : UserGroups or None
+    people : Segmentation or None
         The column.
 
     Attributes
@@ -264,14 +266,14 @@ class UserSegments:
     def __init__(
         self,
         calibration: CalibrationUsers,
-        promise: Promise,
+        guarantee: GuaranteeKind,
         n_groups: int,
-        people: UserGroups | None,
+        people: Segmentation | None,
     ) -> None:
-        self._calibration, self._promise, self.people = calibration, promise, people
+        self._calibration, self._promise, self.people = calibration, guarantee, people
         self.words: list[str] = []
         self.members: list[NDArray[np.bool_]] = []
-        self._lengths: dict[str | None, tuple[int, LengthGroups]] = {}
+        self._lengths: dict[str | None, tuple[int, LengthSegments]] = {}
         n_known = calibration.n_known
         self._add(None, np.ones(len(calibration), dtype=bool), n_known, n_groups)
         n_everybody = len(self.words)
@@ -284,7 +286,7 @@ class UserSegments:
     def _add(
         self, label: str | None, some: NDArray[np.bool_], n_known: NDArray[np.int64], n_groups: int
     ) -> None:
-        lengths = LengthGroups.equal(n_known[some], n_groups)
+        lengths = LengthSegments.equal(n_known[some], n_groups)
         self._lengths[label] = len(self.words), lengths
         value = "" if self.people is None or label is None else f"{self.people.column} {label!r}"
         of = lengths.of(n_known)

@@ -23,7 +23,7 @@ from surerec.measures import OwnScorer
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.measures import Recipe, Scorer
+    from surerec.measures import Measure, Scorer
     from surerec.precedence import PrecedenceStatistics
 
 _MOST_USERS: Final = 400
@@ -54,17 +54,17 @@ _TWINS: Final = 0.8
 
 
 def refuse_false_declaration(
-    recipe: Recipe, scorer: Scorer, statistics: PrecedenceStatistics, seed: int = 0
+    recipe: Measure, scorer: Scorer, statistics: PrecedenceStatistics, random_state: int = 0
 ) -> None:
     """Raise InputError if a scorer declares ``leaves_users_out = True`` and does not do so."""
-    if why := false_declaration(recipe, scorer, statistics, seed):
+    if why := false_declaration(recipe, scorer, statistics, random_state):
         raise InputError(
             f"{why}. Fix score(history, without_user=…), or declare leaves_users_out = False."
         )
 
 
 def false_declaration(
-    recipe: Recipe, scorer: Scorer, statistics: PrecedenceStatistics, seed: int = 0
+    recipe: Measure, scorer: Scorer, statistics: PrecedenceStatistics, random_state: int = 0
 ) -> str:
     """Return why a declared ``leaves_users_out = True`` is false; empty if nothing speaks against.
 
@@ -78,13 +78,13 @@ def false_declaration(
         What it made of the statistics.
     statistics : PrecedenceStatistics
         With the profiles that users are sampled from.
-    seed : int, default=0
+    random_state : int, default=0
         Of the users who are sampled.
 
     Examples
     --------
     >>> import surerec as sr
-    >>> from surerec.measures import as_recipe
+    >>> from surerec.measures import as_measure
     >>> class Popular:
     ...     leaves_users_out = True
     ...
@@ -94,7 +94,7 @@ def false_declaration(
     ...     def score(self, history, *, without_user=None):
     ...         return self.support
     >>> counts = sr.count_precedence(sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600))
-    >>> recipe = as_recipe(Popular)
+    >>> recipe = as_measure(Popular)
     >>> false_declaration(recipe, recipe.fit(counts), counts).partition(":")[0]
     'Popular declares leaves_users_out = True, which is false'
     """
@@ -102,7 +102,7 @@ def false_declaration(
     is_own = isinstance(scorer, OwnScorer) and scorer.leaves_users_out
     if not statistics.has_profiles or not is_own:
         return ""
-    random = np.random.default_rng((seed, 29))
+    random = np.random.default_rng((random_state, 29))
     found = _by_ranking(scorer, profiles, random)
     if not found and recipe.refits:
         found = _by_refitting(recipe, statistics, profiles, random)
@@ -110,7 +110,7 @@ def false_declaration(
 
 
 def _by_refitting(
-    recipe: Recipe,
+    recipe: Measure,
     statistics: PrecedenceStatistics,
     profiles: Interactions,
     random: np.random.Generator,
@@ -131,7 +131,7 @@ def _by_refitting(
             warnings.simplefilter("ignore")  # of a model that gets less data than usual
             here = fitted(sample)
             for user in users[:_REFITS].tolist():
-                history = sample.taken(user)[: max(1, lengths[user] // 2)].astype(np.int64)
+                history = sample.consumed(user)[: max(1, lengths[user] // 2)].astype(np.int64)
                 scores = here.score(history, without_user=user)
                 there = fitted(with_other_items(sample, user, random))
                 n_changed = _n_changed(scores, there.score(history, without_user=user))
@@ -159,20 +159,20 @@ def _n_changed(one: NDArray[np.float64], other: NDArray[np.float64]) -> int:
 
 def with_other_items(data: Interactions, user: int, random: np.random.Generator) -> Interactions:
     """Return the data with as many other items, at the same times, for one user."""
-    own: NDArray[np.uint32] = data.taken(user)
+    own: NDArray[np.uint32] = data.consumed(user)
     others = np.setdiff1d(np.arange(data.n_items), own)
     instead = random.permutation(np.concatenate((random.permutation(others), own)))[: len(own)]
-    items = data.items_taken.copy()
+    items = data.item_codes.copy()
     items[data.offsets[user] : data.offsets[user + 1]] = instead
     return Interactions(data.users, data.items, data.offsets, items, data.times)
 
 
 def _by_ranking(scorer: Scorer, profiles: Interactions, random: np.random.Generator) -> str:
     """Compare held-out items, rare ones if there are, with others of the same number of users."""
-    support = np.bincount(profiles.items_taken, minlength=profiles.n_items)
+    support = np.bincount(profiles.item_codes, minlength=profiles.n_items)
     above = []
     for user, items in _held_out(profiles, support, random):
-        own = profiles.taken(user).astype(np.int64)
+        own = profiles.consumed(user).astype(np.int64)
         without = support.copy()
         without[own] -= 1
         candidates = without > 0
@@ -219,7 +219,7 @@ def _held_out(
     users = random.permutation(np.flatnonzero(lengths >= _SHORTEST))[:_POOL]
     found = []
     for user in users.tolist():
-        held_out = profiles.taken(user)[_n_known(lengths[user]) :]
+        held_out = profiles.consumed(user)[_n_known(lengths[user]) :]
         others = support[held_out] - 1
         held_out, others = held_out[others > 0], others[others > 0]
         if len(others):
@@ -237,8 +237,8 @@ def _n_known(length: int) -> int:
 def _has_twin(profiles: Interactions, user: int) -> bool:
     """Return whether another user consumed nearly the same items."""
     own = np.zeros(profiles.n_items, dtype=bool)
-    own[profiles.taken(user)] = True
-    ends = np.concatenate(([0], np.cumsum(own[profiles.items_taken])))[profiles.offsets]
+    own[profiles.consumed(user)] = True
+    ends = np.concatenate(([0], np.cumsum(own[profiles.item_codes])))[profiles.offsets]
     shared, lengths = np.diff(ends), np.diff(profiles.offsets)
     similar = shared >= _TWINS * (lengths + lengths[user] - shared)
     similar[user] = False

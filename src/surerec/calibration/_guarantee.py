@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from surerec.calibration._held_out import Horizon
 
-Cut: TypeAlias = Literal["rank", "score"]
+ThresholdUnit: TypeAlias = Literal["rank", "score"]
 """Where sets are cut: at the same rank for everyone, or at the same share of a user's scores."""
 
 NEW_ITEMS: Final = "items new to the user that they consume"
@@ -63,7 +63,7 @@ class Guarantee:
     Examples
     --------
     >>> import surerec as sr
-    >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
+    >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, random_state=1)
     >>> model = sr.InductiveConformal().fit(films)
     >>> found = model.recommend(user=7, confidence=0.7).guarantee
     >>> print(found)
@@ -146,11 +146,12 @@ def level_of(significance: float) -> float:
     return round(1 - significance, 12)
 
 
-class Promise(ABC):
+class GuaranteeKind(ABC):
     """What is guaranteed to users like the calibration users, at a confidence of 1 − ε.
 
-    A new one is a class like this in this file, and a row in :data:`surerec.calibration.PROMISES`.
-    Its sentences are templates, or methods of its own in their place.
+    A new kind is a subclass in this file and a row in
+    :data:`surerec.calibration.GUARANTEE_KINDS`. Its sentences are templates; a subclass may
+    override the methods that fill them.
 
     Attributes
     ----------
@@ -184,7 +185,7 @@ class Promise(ABC):
     monotone: ClassVar[bool] = True
     tested: ClassVar[bool] = False
     kind: str
-    audited: ClassVar[tuple[Cut, ...]] = ("rank",)
+    audited: ClassVar[tuple[ThresholdUnit, ...]] = ("rank",)
     by_group: ClassVar[bool] = False
     curve_by: ClassVar[Callable[..., RiskCurve] | None] = None
     claim: ClassVar[str]
@@ -259,20 +260,20 @@ class Promise(ABC):
         return self.few_words.format(name=self.name, confidence=confidence)
 
 
-class MissRate(Promise):
+class Recall(GuaranteeKind):
     """Of what users consume next, on average at most a share ε is left out.
 
     Examples
     --------
-    >>> MissRate().sentence(0.1, "the next 5 items", "users")
+    >>> Recall().sentence(0.1, "the next 5 items", "users")
     'Of the next 5 items, at most 10% is left out on average over users'
-    >>> MissRate().unknown(0.12, "unknown to the model")
+    >>> Recall().unknown(0.12, "unknown to the model")
     'on average over calibration users, 12.0% of what a user consumed next was unknown to the
     model'
     """
 
-    name = "miss-rate"
-    prefix = "population"
+    name = "recall"
+    prefix = "recall"
     horizon = 0.4
     kind = "miss"
     guarantees = "recall"
@@ -287,7 +288,7 @@ class MissRate(Promise):
     report = "miss rate"
 
 
-class Hit(Promise):
+class Hit(GuaranteeKind):
     """With probability at least 1 − ε one of the next items is in the set.
 
     Examples
@@ -312,7 +313,7 @@ class Hit(Promise):
     report = "hit in the {future}"
 
 
-class Precision(Promise):
+class Precision(GuaranteeKind):
     """Of what is shown to a user who is shown anything, on average a stated share is consumed.
 
     A loss that may grow with the list, so that it is tested, not controlled: see
@@ -339,20 +340,20 @@ class Precision(Promise):
     report = "precision"
 
 
-PROMISES: dict[str, Promise] = {
-    promise.name: promise for promise in (MissRate(), Hit(), Precision())
+GUARANTEE_KINDS: dict[str, GuaranteeKind] = {
+    guarantee.name: guarantee for guarantee in (Recall(), Hit(), Precision())
 }
 """The promises by name; a row more is a promise more, everywhere."""
 
 
-def find_promise(promise: str | Promise) -> Promise:
+def find_guarantee(guarantee: str | GuaranteeKind) -> GuaranteeKind:
     """Look a promise up by name, or take it as it is.
 
     Examples
     --------
-    >>> find_promise("hit").horizon
+    >>> find_guarantee("hit").horizon
     5
     """
-    if isinstance(promise, Promise):
-        return promise
-    return PROMISES[check_choice("promise", promise, PROMISES)]
+    if isinstance(guarantee, GuaranteeKind):
+        return guarantee
+    return GUARANTEE_KINDS[check_choice("guarantee", guarantee, GUARANTEE_KINDS)]

@@ -89,12 +89,12 @@ class Cases:
     def known(self, case: int) -> NDArray[np.int64]:
         """Return what was known, in order."""
         begin = self.interactions.offsets[self.users[case]]
-        return self.interactions.items_taken[begin : self.known_stops[case]].astype(np.int64)
+        return self.interactions.item_codes[begin : self.known_stops[case]].astype(np.int64)
 
     def future(self, case: int) -> NDArray[np.int64]:
         """Return what followed."""
-        taken = self.interactions.items_taken[self.known_stops[case] : self.stops[case]]
-        return taken.astype(np.int64)
+        consumed = self.interactions.item_codes[self.known_stops[case] : self.stops[case]]
+        return consumed.astype(np.int64)
 
     def query(self, case: int, users: NDArray[np.int64], items: NDArray[np.int64]) -> Query:
         """Return the query of the known part of a case, with the user left out.
@@ -114,9 +114,9 @@ class Cases:
         user = int(users[self.users[case]])
         return Query(history[seen], () if user < 0 else (user,), times[seen], moment)
 
-    def sample(self, n: int, seed: int) -> Cases:
+    def sample(self, n: int, random_state: int) -> Cases:
         """Return some at random, or all if there are no more, in the order of the users."""
-        chosen = np.random.default_rng(seed).permutation(len(self))[:n]
+        chosen = np.random.default_rng(random_state).permutation(len(self))[:n]
         return self[np.sort(chosen)]
 
     def future_rows(self) -> NDArray[np.bool_]:
@@ -132,7 +132,7 @@ class Cases:
         return int(times[self.known_stops].min()), int(times[self.stops - 1].max())
 
 
-def profile_cases(interactions: Interactions, horizon: Horizon, *, min_known: int = 5) -> Cases:
+def profile_cases(interactions: Interactions, horizon: Horizon, *, min_history: int = 5) -> Cases:
     """Cut every profile that is long enough before its last part.
 
     Parameters
@@ -141,13 +141,13 @@ def profile_cases(interactions: Interactions, horizon: Horizon, *, min_known: in
         The profiles.
     horizon : float or int
         The future is that share of the profile, at least one item, or that many last items.
-    min_known : int, default=5
+    min_history : int, default=5
         Users of whom this leaves less are left out.
 
     Examples
     --------
     >>> import surerec as sr
-    >>> films = sr.datasets.synthetic(n_users=50, n_items=40, n_rows=900, seed=1)
+    >>> films = sr.datasets.synthetic(n_users=50, n_items=40, n_rows=900, random_state=1)
     >>> cases = profile_cases(films, 3)
     >>> bool((cases.n_future == 3).all()), bool((cases.n_known >= 5).all())
     (True, True)
@@ -161,10 +161,10 @@ def profile_cases(interactions: Interactions, horizon: Horizon, *, min_known: in
         n_future = np.full(len(lengths), horizon)
     refusal = (
         f"{interactions.name or 'The data'}: with a horizon of {horizon} no user has "
-        f"{min_known} known items and a future; the longest profile has "
-        f"{lengths.max(initial=0):,}. Set a shorter horizon, or a smaller min_known."
+        f"{min_history} known items and a future; the longest profile has "
+        f"{lengths.max(initial=0):,}. Set a shorter horizon, or a smaller min_history."
     )
-    return _split_at(interactions, lengths - n_future, n_future, min_known, refusal)
+    return _split_at(interactions, lengths - n_future, n_future, min_history, refusal)
 
 
 def window_cases(
@@ -173,7 +173,7 @@ def window_cases(
     end: int,
     horizon: Horizon,
     *,
-    min_known: int = 5,
+    min_history: int = 5,
 ) -> Cases:
     """Cut profiles at a date: known is what came before, the future what followed in a window.
 
@@ -186,7 +186,7 @@ def window_cases(
     horizon : float or int
         A number of items takes that many of the window's first; a share, which a date has cut
         already, takes all of the window.
-    min_known : int, default=5
+    min_history : int, default=5
         Users of whom less was known at its beginning are left out.
     """
     horizon = check_horizon(horizon)
@@ -197,22 +197,22 @@ def window_cases(
     )
     n_future = until - before if isinstance(horizon, float) else np.minimum(until - before, horizon)
     refusal = (
-        f"{interactions.name or 'The data'}: nobody with {min_known} known items took anything "
+        f"{interactions.name or 'The data'}: nobody with {min_history} known items took anything "
         f"between {day_of(begin)} and {day_of(end)}, so there is no future to look at."
     )
-    return _split_at(interactions, before, n_future, min_known, refusal, begin)
+    return _split_at(interactions, before, n_future, min_history, refusal, begin)
 
 
 def _split_at(
     interactions: Interactions,
     n_known: NDArray[np.int64],
     n_future: NDArray[np.int64],
-    min_known: int,
+    min_history: int,
     refusal: str,
     moment: int | None = None,
 ) -> Cases:
     """Return the cases of users with enough known items and a future; refuse if there are none."""
-    users = np.flatnonzero((n_known >= max(min_known, 1)) & (n_future > 0))
+    users = np.flatnonzero((n_known >= max(min_history, 1)) & (n_future > 0))
     if not users.size:
         raise InputError(refusal)
     stops = interactions.offsets[users] + n_known[users]
@@ -268,7 +268,7 @@ def drop_repeats(past: Interactions, future: Interactions) -> tuple[Interactions
 
 
 def following_cases(
-    past: Interactions, future: Interactions, horizon: Horizon, *, min_known: int = 5
+    past: Interactions, future: Interactions, horizon: Horizon, *, min_history: int = 5
 ) -> Cases:
     """Build cases from a past and a future that the caller has split.
 
@@ -280,7 +280,7 @@ def following_cases(
         What followed, without repeats of the past; see :func:`drop_repeats`.
     horizon : float or int
         A number of items takes that many of the future's first; a share, all of the future.
-    min_known : int, default=5
+    min_history : int, default=5
         Users of whom less is known are left out.
 
     Raises
@@ -292,7 +292,7 @@ def following_cases(
     --------
     >>> past = Interactions.from_profiles([0, 2, 4], [0, 1, 0, 1], item_ids=["a", "b"])
     >>> future = Interactions.from_profiles([0, 1], [0], user_ids=[1], item_ids=["c"])
-    >>> cases = following_cases(past, future, 0.4, min_known=2)
+    >>> cases = following_cases(past, future, 0.4, min_history=2)
     >>> cases.users.tolist(), cases.n_known.tolist(), cases.n_future.tolist()
     ([1], [2], [1])
     """
@@ -324,7 +324,7 @@ def following_cases(
     if ids[0].dtype != ids[1].dtype:
         ids = [each.cast(pl.String) for each in ids]
     owners = np.concatenate((_owners(past), users[_owners(future)]))
-    taken = np.concatenate((past.items_taken.astype(np.int64), items[future.items_taken]))
+    consumed = np.concatenate((past.item_codes.astype(np.int64), items[future.item_codes]))
     times = np.concatenate((past.times, future.times))
     later = np.arange(len(owners)) >= past.n_rows
     known = owners >= 0
@@ -334,7 +334,7 @@ def following_cases(
         past.users,
         IdMap(pl.concat(ids), noun="item"),
         np.concatenate(([0], np.cumsum(lengths))),
-        taken[order].astype(np.uint32),
+        consumed[order].astype(np.uint32),
         times[order],
         name=future.name or past.name,
     )
@@ -343,10 +343,10 @@ def following_cases(
     if not isinstance(horizon, float):
         n_future = np.minimum(n_future, horizon)
     refusal = (
-        f"Nobody of whom {min_known} items are known in the past took anything in the future: "
-        "give a longer past, or a smaller min_known."
+        f"Nobody of whom {min_history} items are known in the past took anything in the future: "
+        "give a longer past, or a smaller min_history."
     )
-    return _split_at(whole, n_known, n_future, min_known, refusal)
+    return _split_at(whole, n_known, n_future, min_history, refusal)
 
 
 def _owners(interactions: Interactions) -> NDArray[np.int64]:
@@ -356,16 +356,16 @@ def _owners(interactions: Interactions) -> NDArray[np.int64]:
 def _repeats(past: Interactions, future: Interactions) -> NDArray[np.bool_]:
     """Return which rows of the future are of an item that the user has in the past."""
     users = past.users.codes(future.users.ids)[_owners(future)]
-    items = past.items.codes(future.items.ids)[future.items_taken]
+    items = past.items.codes(future.items.ids)[future.item_codes]
     pairs = np.where((users >= 0) & (items >= 0), users * past.n_items + items, -1)
-    return np.isin(pairs, _owners(past) * past.n_items + past.items_taken)
+    return np.isin(pairs, _owners(past) * past.n_items + past.item_codes)
 
 
 def _counted(future: Interactions, again: NDArray[np.bool_]) -> str:
     """Return how many rows repeat the past, with one of them."""
     first = int(np.argmax(again))
     user = future.users[int(_owners(future)[first])]
-    item = future.items[int(future.items_taken[first])]
+    item = future.items[int(future.item_codes[first])]
     n, of = int(again.sum()), f"the {future.n_rows:,} rows of the future"
     return (
         f"{n:,} of {of} ({n / future.n_rows:.1%}) {'repeats' if n == 1 else 'repeat'} an item of "

@@ -60,7 +60,7 @@ def compare_with_items(
     calibration: NDArray[np.int64],
     candidates: NDArray[np.int64],
     *,
-    chances: NDArray[np.float64] | None = None,
+    probabilities: NDArray[np.float64] | None = None,
     **fields: Any,
 ) -> ItemAssessment:
     """Return the candidates' p-values among the calibration items.
@@ -89,7 +89,7 @@ def compare_with_items(
         n_calibration=len(calibration),
         counts=counts_among(known, new),
         levels=len(calibration) + 1,
-        smoothed=None if chances is None else smoothed_p_values(known, new, chances),
+        smoothed=None if probabilities is None else smoothed_p_values(known, new, probabilities),
         **{"shown": new.__getitem__, "popularity": np.arange(len(scores)), **fields},
     )
 
@@ -154,7 +154,7 @@ class ItemCalibration(SplitCalibration):
         The share of the known profile that candidates are scored by.
     smoothed : bool
         Break ties in p-values at random.
-    seed : int
+    random_state : int
         Of the random numbers for that: the same for the same user and item, always.
     """
 
@@ -163,7 +163,7 @@ class ItemCalibration(SplitCalibration):
     note = "It holds less well the more tastes drift."
 
     smoothed: bool = False
-    seed: int = 0
+    random_state: int = 0
 
     def headline(self, confidence: float) -> str:
         """Return what is guaranteed in a few words."""
@@ -182,15 +182,15 @@ class ItemCalibration(SplitCalibration):
         """Return every candidate's p-value among the calibration items."""
         history = query.history
         n_training = training_size(len(history), self.train_share)
-        scores, chances = scorer.score_query(query.first(n_training)), None
+        scores, probabilities = scorer.score_query(query.first(n_training)), None
         if self.smoothed:
-            chances = uniforms(np.uint64(self.seed), _key(query), candidates)
+            probabilities = uniforms(np.uint64(self.random_state), _key(query), candidates)
         n_users = max(statistics.n_users - len(query.users), 1)
         return compare_with_items(
             scores,
             history[n_training:],
             candidates,
-            chances=chances,
+            probabilities=probabilities,
             shown=scorer.value(scores[candidates], n_training, n_users).__getitem__,
             popularity=statistics.popularity,
             gap=seen_before(scorer, query),
@@ -224,7 +224,7 @@ class ItemCalibration(SplitCalibration):
             plan,
             queries.items,
             np.column_stack((queries.starts, queries.stops, n_training, *own, cuts)),
-            interactions.items_taken,
+            interactions.item_codes,
             interactions.times,
             by_popularity,
             items,
@@ -261,7 +261,7 @@ def _hides(statistics: PrecedenceStatistics, queries: Queries) -> bool:
     """Return whether some items outside a history are no candidates, as nobody else knows them."""
     if len(statistics.unknown_without(())):
         return True
-    if queries.items is statistics.interactions.items_taken:
+    if queries.items is statistics.interactions.item_codes:
         return False  # users with their whole profiles
     found = (queries[place] for place in np.flatnonzero(queries.users >= 0).tolist())
     return any(

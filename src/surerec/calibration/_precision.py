@@ -10,15 +10,15 @@ import numpy as np
 
 from surerec.calibration._calibration import Assessment
 from surerec.calibration._guarantee import level_of
-from surerec.calibration._users import NO_CHANCES, SWAYED, UserCalibration
+from surerec.calibration._users import NO_PROBABILITIES, SWAYED, UserCalibration
 from surerec.conformal import ServedPrecision, bets_needed
-from surerec.errors import NotOffered
+from surerec.errors import NotSupportedError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration._guarantee import Guarantee
-    from surerec.calibration._probabilities import ItemChances
+    from surerec.calibration._probabilities import ItemProbabilities
     from surerec.conformal import Passed
     from surerec.measures import Query, Scorer
     from surerec.precedence import PrecedenceStatistics
@@ -32,7 +32,7 @@ class ServedList:
 
     Parameters
     ----------
-    chances : ItemChances
+    chances : ItemProbabilities
         What calibration users would have been shown, and took.
     members : array of int
         Which of the calibration users are of the group, in an order that knows nothing of them.
@@ -43,13 +43,15 @@ class ServedList:
     """
 
     def __init__(
-        self, chances: ItemChances, members: NDArray[np.int64], people: str, group: str
+        self, probabilities: ItemProbabilities, members: NDArray[np.int64], people: str, group: str
     ) -> None:
         self.group = group
         self._people = people
         self._members = members
         self._test = ServedPrecision(
-            chances.counts[members], chances.hits[members], chances.chooses[members]
+            probabilities.counts[members],
+            probabilities.hits[members],
+            probabilities.chooses[members],
         )
         self._passed: dict[tuple[float, float, int | None], Passed | None] = {}
 
@@ -66,7 +68,7 @@ class ServedList:
         if key not in self._passed:
             self._passed[key] = self._test.passed(precision, delta=delta, without=without)
         if self._passed[key] is None and without is None:
-            raise NotOffered(self._refusal(precision, delta))
+            raise NotSupportedError(self._refusal(precision, delta))
         return self._passed[key]
 
     def _refusal(self, precision: float, delta: float) -> str:
@@ -150,11 +152,13 @@ class PrecisionCalibration(UserCalibration):
     @cached_property
     def _lists(self) -> list[ServedList]:
         """The tested thresholds of each segment."""
-        if self.chances is None:
-            raise NotOffered(f"No precision can be promised without probabilities: {NO_CHANCES}.")
+        if self.probabilities is None:
+            raise NotSupportedError(
+                f"No precision can be promised without probabilities: {NO_PROBABILITIES}."
+            )
         order = np.random.default_rng(_SEED).permutation(len(self.users))
         return [
-            ServedList(self.chances, order[some[order]], self._covered(words), words)
+            ServedList(self.probabilities, order[some[order]], self._covered(words), words)
             for some, words in zip(self._segments.members, self._segments.words, strict=True)
         ]
 
@@ -165,7 +169,7 @@ class PrecisionCalibration(UserCalibration):
         for segment in self._segments.stated:
             try:
                 found.append(self._lists[segment].passed(self.precision, delta, None))
-            except NotOffered as error:
+            except NotSupportedError as error:
                 refusals.append(error)
         if not any(found):
             raise refusals[0]
@@ -182,16 +186,23 @@ class PrecisionCalibration(UserCalibration):
         query = query.known_to(statistics)
         fields, _ = self._assessed(scorer, statistics, query, candidates)
         place = self.users.place_of(query.user)
-        if not fields["gap"] and place is not None and self.chances and self.chances.swayed[place]:
+        if (
+            not fields["gap"]
+            and place is not None
+            and self.probabilities
+            and self.probabilities.swayed[place]
+        ):
             fields["gap"] = SWAYED
         if self.precision is None:
             return Assessment(**fields)
         served, n_known = self._lists[self._segments.of(query)], len(query.history)
-        assert self.chances is not None  # noqa: S101  # or there were no lists
+        assert self.probabilities is not None  # noqa: S101  # or there were no lists
         return PrecisionAssessment(
             **fields,
             n_calibration=len(self.users) - (place is not None),
-            bins=self.chances.bins_of(fields["ranking"], n_known, statistics.n_items)[candidates],
+            bins=self.probabilities.bins_of(fields["ranking"], n_known, statistics.n_items)[
+                candidates
+            ],
             served=served,
             precision=self.precision,
             own=served.place(place),
@@ -210,7 +221,7 @@ class PrecisionCalibration(UserCalibration):
         n = sum(each.n_testing for each in found)
         share = sum(each.n_served for each in found) / max(n, 1)
         covers = self._covered(segment)
-        claim = self.promised.sentence(1 - self.precision, self._future, covers)
+        claim = self.guarantee_kind.sentence(1 - self.precision, self._future, covers)
         stated = self._stated(
             n,
             alike=(

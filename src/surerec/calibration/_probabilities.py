@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration._calibration_users import NamedItems
-    from surerec.calibration._guarantee import Cut
+    from surerec.calibration._guarantee import ThresholdUnit
     from surerec.calibration._held_out import Cases
     from surerec.calibration._ranking import Outcomes, Ranking
     from surerec.measures import Scorer
@@ -74,7 +74,7 @@ _COARSE: Final = 2  # bins for choosing are so many times wider, as few choose
 
 
 @dataclass(frozen=True, eq=False)
-class ItemChances:
+class ItemProbabilities:
     """Calibration users' candidates by bin, and which of them they took.
 
     Attributes
@@ -106,7 +106,7 @@ class ItemChances:
     begin: NDArray[np.int64]
 
     @classmethod
-    def of(cls, outcomes: Outcomes, plan: Choice) -> ItemChances:
+    def of(cls, outcomes: Outcomes, plan: Choice) -> ItemProbabilities:
         """Build it from outcomes that were counted by the bins of a choice."""
         assert outcomes.counts is not None  # noqa: S101  # so they were made
         assert outcomes.hits is not None  # noqa: S101
@@ -211,7 +211,7 @@ class ItemChances:
         return State.of(self)
 
     @classmethod
-    def from_state(cls, state: State, n_calibration: int) -> ItemChances:
+    def from_state(cls, state: State, n_calibration: int) -> ItemProbabilities:
         """Read it back; KeyError or ValueError if these are not its arrays."""
         check_arrays("probabilities", _SCHEMAS, state.arrays, n_calibration=n_calibration)
         found = cls(**state.arrays)
@@ -238,7 +238,7 @@ def choose(
     cases: Cases,
     *,
     allowed: NDArray[np.int64] | None = None,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> Choice | None:
     """Return the bins that one in four calibration users choose; None if there are too few.
 
@@ -250,12 +250,14 @@ def choose(
     ----------
     scorer, statistics, cases, allowed
         As :func:`surerec.calibration.observe` takes them.
-    seed : int, default=0
+    random_state : int, default=0
         Of who chooses.
     """
     if len(cases) < FEWEST_USERS:
         return None
-    chosen = np.random.default_rng((seed, 4)).permutation(len(cases))[: len(cases) // _CHOOSING]
+    chosen = np.random.default_rng((random_state, 4)).permutation(len(cases))[
+        : len(cases) // _CHOOSING
+    ]
     shaping = chosen[: max(2, min(_MOST_SHAPING, _MOST_SHARES // max(statistics.n_items, 1)))]
     outcomes = observe(
         scorer,
@@ -305,11 +307,11 @@ def _losses(
     values = scale(weights, np.where(there, top, 1.0), n_known[:, None])
     edges = edges_of(values[there], len(top))[::_COARSE]
     bins = np.searchsorted(edges, values, side="right")
-    taken = there & hits[:, :_TOP]
+    consumed = there & hits[:, :_TOP]
     first = np.arange(top.shape[1]) < _SHOWN
     n, k, n_first, k_first = (
         _of_others(bins, some, len(edges) + 1)
-        for some in (there, taken, there & first, taken & first)
+        for some in (there, consumed, there & first, consumed & first)
     )
     rate = np.clip(k / np.maximum(n, 1), _LEAST, 1 - _LEAST)
     yes, no = np.log(rate), np.log1p(-rate)
@@ -334,12 +336,12 @@ def calibrate(
     scorer: Scorer,
     past: PrecedenceStatistics,
     cases: Cases,
-    cut: Cut,
+    threshold: ThresholdUnit,
     statistics: PrecedenceStatistics,
     *,
     listed: NamedItems | None = None,
-    seed: int = 0,
-) -> tuple[CalibrationUsers, ItemChances | None]:
+    random_state: int = 0,
+) -> tuple[CalibrationUsers, ItemProbabilities | None]:
     """Return what is kept of calibration users; no chances where they are too few.
 
     Parameters
@@ -350,17 +352,17 @@ def calibrate(
         What was known before their futures.
     cases : Cases
         The calibration users' pasts and futures.
-    cut : {"rank", "score"}
+    threshold : {"rank", "score"}
         Where sets will be cut.
     statistics : PrecedenceStatistics
         Those that serve, by whose codes users go.
     listed : NamedItems, optional
         The only items that are candidates, by their code in `past`.
-    seed : int, default=0
+    random_state : int, default=0
         Of who chooses.
     """
     allowed = None if listed is None else listed.codes
-    choice = choose(scorer, past, cases, allowed=allowed, seed=seed)
+    choice = choose(scorer, past, cases, allowed=allowed, random_state=random_state)
     bins = None if choice is None else choice.bins
     doing = "Scoring calibration users"
     outcomes = observe(scorer, past, cases, bins=bins, allowed=allowed, doing=doing)
@@ -369,8 +371,8 @@ def calibrate(
             f"Nobody who calibrates took any item of the list {listed.name!r} next, so nothing "
             "can be promised on it: give a longer list."
         )
-    users = CalibrationUsers.of(outcomes, cut, statistics)
+    users = CalibrationUsers.of(outcomes, threshold, statistics)
     if choice is None or len(outcomes) < FEWEST_USERS:
         return users, None
-    chances = ItemChances.of(outcomes, choice)
-    return users, None if chances.chooses.all() else chances
+    probabilities = ItemProbabilities.of(outcomes, choice)
+    return users, None if probabilities.chooses.all() else probabilities

@@ -132,9 +132,9 @@ class Ranking:
         places[self.items] = np.arange(len(self.items))
         return places[candidates]
 
-    def entries(self, cut: Literal["rank", "score"]) -> NDArray[np.float64]:
+    def entries(self, threshold: Literal["rank", "score"]) -> NDArray[np.float64]:
         """Return the cut that lets each in, best first; and at last that of what is not ranked."""
-        if cut == "rank":
+        if threshold == "rank":
             return np.append(np.arange(1.0, len(self.items) + 1), np.inf)
         return -np.append(self.shares, 0.0)
 
@@ -271,12 +271,12 @@ class Outcomes:
     def __len__(self) -> int:
         return len(self.cases)
 
-    def entries(self, cut: Literal["rank", "score"]) -> NDArray[np.float64]:
+    def entries(self, threshold: Literal["rank", "score"]) -> NDArray[np.float64]:
         """Return the cut that lets each future item in: its rank, or minus its share.
 
         Infinite where no cut does, as the item is unknown.
         """
-        if cut == "rank":
+        if threshold == "rank":
             return self.ranks
         return np.where(np.isinf(self.ranks), np.inf, -self.shares)
 
@@ -399,7 +399,7 @@ def rank_items(
 
 
 def _any_known(cases: Cases, items: NDArray[np.int64]) -> NDArray[np.bool_]:
-    known = np.concatenate(([0], np.cumsum(items[cases.interactions.items_taken] >= 0)))
+    known = np.concatenate(([0], np.cumsum(items[cases.interactions.item_codes] >= 0)))
     begins = cases.interactions.offsets[cases.users]
     return np.asarray(known[cases.known_stops] > known[begins])
 

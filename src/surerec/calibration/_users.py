@@ -18,7 +18,7 @@ from surerec.calibration._calibration_users import (
 )
 from surerec.calibration._guarantee import NEW_ITEMS, Guarantee, level_of
 from surerec.calibration._held_out import Cases
-from surerec.calibration._probabilities import FEWEST_USERS, ItemChances
+from surerec.calibration._probabilities import FEWEST_USERS, ItemProbabilities
 from surerec.calibration._ranking import (
     best_by_block,
     rank_items,
@@ -27,7 +27,7 @@ from surerec.calibration._ranking import (
 from surerec.calibration._regressions import list_features, list_hits
 from surerec.conformal import TOLERANCE, CalibratedProbability, users_needed
 from surerec.errors import InputError
-from surerec.interactions import UserGroups
+from surerec.interactions import Segmentation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration._calibration import Assessment, UserCoverage
-    from surerec.calibration._guarantee import Cut, Promise
+    from surerec.calibration._guarantee import GuaranteeKind, ThresholdUnit
     from surerec.calibration._held_out import Horizon
     from surerec.calibration._ranking import Best, Ranking
     from surerec.calibration._regressions import Weights
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from surerec.measures import Queries, Query, Scorer
     from surerec.precedence import PrecedenceStatistics
 
-NO_CHANCES: Final = (
+NO_PROBABILITIES: Final = (
     f"they need at least {FEWEST_USERS} users who can calibrate; a live model that forgot one of "
     "these users has none before it is counted anew"
 )
@@ -68,54 +68,54 @@ class UserCalibration(Calibration):
         The future that it is about.
     window : float or None
         The days of that future, if it was cut by the calendar.
-    cut : {"rank", "score"}
+    threshold : {"rank", "score"}
         Where sets are cut.
     n_groups : int
         How many groups of people, by the number of known items, have a threshold of their own.
-    min_known : int
+    min_history : int
         People of whom less is known are promised nothing.
     coverage : UserCoverage
         Whom it says anything about.
     about : str
         The future that it is about in words, where neither the horizon nor the window says it.
-    people : UserGroups, optional
+    people : Segmentation, optional
         Groups by a column of people's own, each with thresholds of its own.
     lacking : str
         What a future item was that no set can hold, in words.
-    chances : ItemChances or None
+    chances : ItemProbabilities or None
         What probabilities of items are calibrated on; None if there are none.
     listed : NamedItems or None
         The only items that are candidates, if it was calibrated on a named list.
     """
 
     users: CalibrationUsers
-    promised: Promise
+    guarantee_kind: GuaranteeKind
     horizon: Horizon
     window: float | None
-    cut: Cut
+    threshold: ThresholdUnit
     n_groups: int
-    min_known: int
+    min_history: int
     coverage: UserCoverage
     about: str = ""
-    people: UserGroups | None = None
+    people: Segmentation | None = None
     lacking: str = "unknown to the model"
-    chances: ItemChances | None = None
+    probabilities: ItemProbabilities | None = None
     listed: NamedItems | None = None
 
     def __post_init__(self) -> None:
-        if not self.promised.monotone:
+        if not self.guarantee_kind.monotone:
             raise InputError(
-                f"The promise {self.promised.name!r} cannot be kept by risk control: a person's "
-                "loss may grow with the set."
+                f"Risk control cannot guarantee {self.guarantee_kind.name!r}: a user's loss may "
+                "grow with the set."
             )
 
     @cached_property
     def features(self) -> frozenset[str]:  # type: ignore[override]
         """What a request may ask for."""
         found = {"confidence", "levels", "item_lists", "hits", "period"}
-        if self.chances is not None:
+        if self.probabilities is not None:
             found |= {"probability"}
-            found |= {"min_probability"} if self.chances.tells_items_apart else set()
+            found |= {"min_probability"} if self.probabilities.tells_items_apart else set()
         found |= set() if self.people is None else {"segments"}
         return frozenset(found)
 
@@ -123,21 +123,23 @@ class UserCalibration(Calibration):
     def reasons(self) -> dict[str, str]:  # type: ignore[override]
         """Why features are missing."""
         return {
-            "probability": f"There are no probabilities: {NO_CHANCES}.",
+            "probability": f"There are no probabilities: {NO_PROBABILITIES}.",
             "min_probability": (
                 "Every item has the same probability: the scorer does not tell what people take "
                 "from what they do not, so min_probability cannot choose."
             ),
             "precision": (
-                f"This recommender promises {self.promised.name}, not precision: fit "
-                'PopulationConformal(promise="precision"), on the command line precision-cm12.'
+                f"This recommender promises {self.guarantee_kind.name}, not precision: fit "
+                'PopulationConformal(guarantee="precision"), on the command line precision-cm12.'
             ),
         }
 
     def state(self) -> State:
         """Return the calibration users, their probabilities, segments, and the item list."""
         found = self.users.state()
-        for prefix, each in zip(_PREFIXES, (self.chances, self.people, self.listed), strict=True):
+        for prefix, each in zip(
+            _PREFIXES, (self.probabilities, self.people, self.listed), strict=True
+        ):
             found |= State() if each is None else each.state().under(prefix)
         return found
 
@@ -158,7 +160,7 @@ class UserCalibration(Calibration):
         **settings
             The other parameters of the class.
         """
-        chances, state = state.split(_PREFIXES[0])
+        probabilities, state = state.split(_PREFIXES[0])
         people, state = state.split(_PREFIXES[1])
         listed, state = state.split(_PREFIXES[2])
         State(texts=state.texts).require_empty("a calibration")
@@ -168,15 +170,17 @@ class UserCalibration(Calibration):
         users = CalibrationUsers.from_state(state, n_users)
         return cls(
             users=users,
-            chances=None if chances.is_empty else ItemChances.from_state(chances, len(users)),
-            people=None if column is None else UserGroups.from_state(people, column, n_users),
+            probabilities=None
+            if probabilities.is_empty
+            else ItemProbabilities.from_state(probabilities, len(users)),
+            people=None if column is None else Segmentation.from_state(people, column, n_users),
             listed=None if listed.is_empty else NamedItems.from_state(listed, statistics.n_items),
             **settings,
         )
 
     def headline(self, confidence: float) -> str:
         """Return what is guaranteed in a few words."""
-        return self.promised.headline(confidence)
+        return self.guarantee_kind.headline(confidence)
 
     @property
     def period(self) -> tuple[int, int]:  # type: ignore[override]
@@ -195,7 +199,9 @@ class UserCalibration(Calibration):
 
     def without(self, user: int) -> UserCalibration:
         """Return the calibration without a user, by code; probabilities do not outlast one."""
-        return replace(self, users=self.users.without(self.users.place_of(user)), chances=None)
+        return replace(
+            self, users=self.users.without(self.users.place_of(user)), probabilities=None
+        )
 
     @property
     def covers(self) -> str:
@@ -209,7 +215,7 @@ class UserCalibration(Calibration):
 
     @cached_property
     def _segments(self) -> UserSegments:
-        return UserSegments(self.users, self.promised, self.n_groups, self.people)
+        return UserSegments(self.users, self.guarantee_kind, self.n_groups, self.people)
 
     @property
     def _future(self) -> str:
@@ -261,7 +267,7 @@ class UserCalibration(Calibration):
         fields, at = self._assessed(scorer, statistics, query, candidates)
         curve, own, segment = self._segments.curve_of(query)
         # In the order of the ranking, as that finds them fastest.
-        levels = curve.levels(fields["ranking"].entries(self.cut), without=own)[at]
+        levels = curve.levels(fields["ranking"].entries(self.threshold), without=own)[at]
         if scorer.is_partial:
             levels = np.where(fields["score"] > -np.inf, levels, 0.0)  # in no set
         return UserAssessment(
@@ -288,15 +294,15 @@ class UserCalibration(Calibration):
         scores = scorer.score_query(query)
         ranking, values = rank_items(scorer, statistics, query, scores, self._listed_codes)
         at, gap = ranking.places(candidates, statistics.n_items), self.gap(scorer, query)
-        chances, about = self._probabilities(query, ranking, at, gap)
+        probabilities, about = self._probabilities(query, ranking, at, gap)
         fields = {
             "candidates": candidates,
             "score": scores[candidates],
             "shown": values[candidates].__getitem__,
             "popularity": statistics.popularity,
             "gap": gap or self._segments.gap(query),
-            "chances": chances,
-            "about_chances": about,
+            "probabilities": probabilities,
+            "about_probabilities": about,
             "ranking": ranking,
         }
         return fields, at
@@ -315,7 +321,7 @@ class UserCalibration(Calibration):
         ranking, _ = rank_items(scorer, statistics, query, scores, self._listed_codes)
         curve, own, _ = self._segments.curve_of(query)
         at = ranking.places(np.array([item]), statistics.n_items)
-        return float(curve.levels(ranking.entries(self.cut)[at], without=own)[0])
+        return float(curve.levels(ranking.entries(self.threshold)[at], without=own)[0])
 
     @property
     def _listed_codes(self) -> NDArray[np.int64] | None:
@@ -329,43 +335,43 @@ class UserCalibration(Calibration):
         Candidates are where :meth:`surerec.calibration.Ranking.places` says. Only the ranking down
         to the last one that is looked at is computed. NaN, with the reason, for an uncovered user.
         """
-        place, chances = self.users.place_of(query.user), self.chances
-        swayed = chances is not None and place is not None and chances.swayed[place]
-        reason = gap or (NO_CHANCES if chances is None else SWAYED if swayed else "")
+        place, probabilities = self.users.place_of(query.user), self.probabilities
+        swayed = probabilities is not None and place is not None and probabilities.swayed[place]
+        reason = gap or (NO_PROBABILITIES if probabilities is None else SWAYED if swayed else "")
 
         def some(places: NDArray[np.intp]) -> CalibratedProbability:
             ranked = at[places]
             best = ranking.shares[: int(ranked.max(initial=-1)) + 1]
             found = np.full((3, len(best) + 1), np.nan)  # at last of what is not ranked
-            if chances is not None and not reason:
-                found[:, :-1] = chances.probabilities(best, len(query.history), place)
+            if probabilities is not None and not reason:
+                found[:, :-1] = probabilities.probabilities(best, len(query.history), place)
             return CalibratedProbability(*found[:, ranked])
 
-        if reason or chances is None:
+        if reason or probabilities is None:
             return some, f"No probabilities: {reason}."
-        is_in_it = place is not None and not chances.chooses[place]
+        is_in_it = place is not None and not probabilities.chooses[place]
         begin, end = map(day_of, self.period)
         also = f", and if {self.coverage.assumes}" if self.coverage.assumes else ""
         return some, (
-            f"The chance that the item is among {self._future}, over {self._covered()}: measured, "
-            f"not proven, on {chances.curve.n_users - is_in_it:,} calibration users ({begin} to "
-            f"{end}){also}. Of items of such a rank, score and length of history about that share "
-            "was taken; the interval is a 95% confidence interval of that share, over the draw of "
-            "calibration users."
+            f"The probability that the item is among {self._future}, over {self._covered()}. "
+            f"Measured, not proven, on {probabilities.curve.n_users - is_in_it:,} calibration "
+            f"users ({begin} to {end}){also}: of items with such a rank, score and history length, "
+            "about that share was consumed. The interval is a 95% confidence interval of that "
+            "share over the draw of calibration users."
         )
 
-    def _chances_of_many(
+    def _probabilities_of_many(
         self, people: Sequence[Query], best: Best, gaps: Sequence[str]
     ) -> CalibratedProbability:
         """Return the probabilities of the best items of several users; NaN where there are none."""
         found = np.full((3, len(best.items)), np.nan)
-        if self.chances is not None:
+        if self.probabilities is not None:
             n_known = np.array([len(query.history) for query in people])
             places = self.users.places_of(people)
             told = np.array([not gap for gap in gaps])
-            told &= (places < 0) | ~self.chances.swayed[places]
+            told &= (places < 0) | ~self.probabilities.swayed[places]
             rows = np.flatnonzero(told[best.owners])
-            found[:, rows] = self.chances.probabilities_of_many(
+            found[:, rows] = self.probabilities.probabilities_of_many(
                 best.shares[rows], best.ranks[rows], best.owners[rows], n_known, places
             )
         return CalibratedProbability(*found)
@@ -383,18 +389,20 @@ class UserCalibration(Calibration):
         if self.listed is not None or not ranks_together(scorer, statistics):
             return None
         lowest = significance + TOLERANCE if in_set else -1.0  # which no level is below
-        if k is None and in_set and self.cut == "rank":
+        if k is None and in_set and self.threshold == "rank":
             k = self._segments.most(significance, statistics.n_items)
         parts: list[tuple[NDArray[Any], ...]] = []
         covered: list[NDArray[np.bool_]] = []
         n_before = 0
         for people, ranked in best_by_block(scorer, statistics, queries, k):
-            entries = ranked.ranks.astype(np.float64) if self.cut == "rank" else -ranked.shares
+            entries = (
+                ranked.ranks.astype(np.float64) if self.threshold == "rank" else -ranked.shares
+            )
             levels = self._segments.levels(people, ranked.owners, entries)
             inside = levels > lowest
             best = ranked.only(inside)
             gaps = [self.gap(scorer, query) for query in people]
-            likely = self._chances_of_many(people, best, gaps)
+            likely = self._probabilities_of_many(people, best, gaps)
             everything = np.full(len(people), np.inf)
             floors = self._segments.levels(people, np.arange(len(people)), everything)
             none = [
@@ -404,7 +412,7 @@ class UserCalibration(Calibration):
             covered.append((significance + TOLERANCE >= floors) & ~np.array(none))
             parts.append((best.owners + n_before, *best[1:4], 1 - levels[inside], *likely))
             n_before += len(people)
-        owners, items, ranks, values, confidences, *chances = map(
+        owners, items, ranks, values, confidences, *probabilities = map(
             np.concatenate, zip(*parts, strict=True)
         )
         return BestOfMany(
@@ -415,7 +423,7 @@ class UserCalibration(Calibration):
             p_values=None,
             entry_confidences=confidences,
             covered=np.concatenate(covered),
-            chances=CalibratedProbability(*chances),
+            probabilities=CalibratedProbability(*probabilities),
         )
 
     def list_hits(
@@ -438,8 +446,10 @@ class UserCalibration(Calibration):
             np.array([mass[place] for (_, mass), place in zip(of_best, at, strict=True)]),
         )
         places = self.users.places_of(queries)
-        chances = self.chances
-        ranks = self.users.first_ranks[:, None] if chances is None else chances.hit_ranks
+        probabilities = self.probabilities
+        ranks = (
+            self.users.first_ranks[:, None] if probabilities is None else probabilities.hit_ranks
+        )
         found = list_hits(self.users, ranks, at + 1, features, places, self._hit_weights)
         for part in found:
             part[:, n == 0] = np.nan
@@ -457,9 +467,9 @@ class UserCalibration(Calibration):
         covers = self._covered(segment)
         return self._stated(
             n,
-            kind=self.promised.guarantees,
+            kind=self.guarantee_kind.guarantees,
             level=level_of(significance),
-            claim=self.promised.sentence(significance, self._future, covers),
+            claim=self.guarantee_kind.sentence(significance, self._future, covers),
             covers=covers,
         ).assuming(self._by_segment if assessment is None else "")
 
@@ -495,8 +505,8 @@ class UserCalibration(Calibration):
         # Of the users behind this threshold: the floor is (Σ unknown losses + 1) / (n + 1).
         unknown = ((1 - assessment.highest_confidence) * (n + 1) - 1) / n
         return (
-            f"{self.promised.unknown(unknown, self.lacking)}, so no set of known items supports a "
-            f"confidence above {assessment.highest_confidence:.4g}, and {qualify}"
+            f"{self.guarantee_kind.unknown(unknown, self.lacking)}, so no set of known "
+            f"items supports a confidence above {assessment.highest_confidence:.4g}, and {qualify}"
         )
 
     def gap(self, scorer: Scorer, query: Query) -> str:
@@ -504,11 +514,11 @@ class UserCalibration(Calibration):
         gap = self.coverage.gap(scorer, query, self.users.place_of(query.user))
         if gap:
             return gap
-        if len(query.history) < self.min_known:
+        if len(query.history) < self.min_history:
             n = len(query.history)
             return (
                 f"only {n} item{' is' if n == 1 else 's are'} known of this user, and the "
-                f"calibration users had {self.min_known} or more"
+                f"calibration users had {self.min_history} or more"
             )
         return ""
 
@@ -526,8 +536,8 @@ def next_items(n: int) -> str:
 
 def cases_of(calibration: UserCalibration, interactions: Interactions) -> Cases:
     """Return the pasts and futures of calibration users again, from the profiles that serve."""
-    users, chances = calibration.users, calibration.chances
-    if chances is None:
+    users, probabilities = calibration.users, calibration.probabilities
+    if probabilities is None:
         raise InputError(
             f"Item lists and groups are calibrated on at least {FEWEST_USERS} users, and this "
             "model has fewer."
@@ -539,5 +549,5 @@ def cases_of(calibration: UserCalibration, interactions: Interactions) -> Cases:
             "This model was recalibrated without recounting, and does not hold what its "
             "calibration users consumed next: recalibrate it with refit=True first."
         )
-    begin = int(chances.begin[0])
+    begin = int(probabilities.begin[0])
     return Cases(interactions, users.users, known, stops, None if begin < 0 else begin)

@@ -21,11 +21,11 @@ _LOWEST = float(np.finfo(np.float64).min)  # below every score, but not the know
 
 @njit(nogil=True, cache=True)
 def uniforms(
-    seed: np.uint64, person: NDArray[np.int64], items: NDArray[np.int64]
+    random_state: np.uint64, person: NDArray[np.int64], items: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Return for each item a random number in (0, 1] that depends on seed, user and item alone."""
     golden = np.uint64(0x9E3779B97F4A7C15)
-    state = scramble(seed + golden)
+    state = scramble(random_state + golden)
     for part in person:
         state = scramble(state ^ (np.uint64(part) + golden))
     out = np.empty(len(items))
@@ -73,7 +73,7 @@ def find_best(
     plan: ScoringPlan,
     known: NDArray[np.integer],
     bounds: NDArray[np.int64],
-    items_taken: NDArray[np.uint32],
+    item_codes: NDArray[np.uint32],
     times: NDArray[np.int64],
     by_popularity: NDArray[np.int64],
     items: NDArray[np.int64],
@@ -84,18 +84,18 @@ def find_best(
 
     A row of `bounds` says where a user's history begins and ends in `known`, how much of it is
     training, where their own part of the counts, which is left out, begins and ends in
-    `items_taken`, and the highest count that their set leaves out.
+    `item_codes`, and the highest count that their set leaves out.
     """
     room, n_found = room_for(len(plan.support)), np.zeros(len(bounds), np.int64)
     for row in range(len(bounds)):
         profile = known[bounds[row, 0] : bounds[row, 1]].astype(np.int64)
-        n, begin, end, cut = bounds[row, 2], bounds[row, 3], bounds[row, 4], bounds[row, 5]
-        own, when = items_taken[begin:end], times[begin:end]
+        n, begin, end, threshold = bounds[row, 2], bounds[row, 3], bounds[row, 4], bounds[row, 5]
+        own, when = item_codes[begin:end], times[begin:end]
         found = score_profile(plan, profile[:n], own, when, room)
         ordered = np.sort(found[profile[n:]])
         found[profile] = -np.inf
         # In the set are the items with more scores not above them, their own included, than cut.
-        lowest = ordered[cut - 1] if cut > 0 else _LOWEST
+        lowest = ordered[threshold - 1] if threshold > 0 else _LOWEST
         n_best = keep_best(found, by_popularity, lowest, items[row], scores[row])
         n_found[row] = n_best
         counts[row, :n_best] = counts_among(ordered, scores[row, :n_best])

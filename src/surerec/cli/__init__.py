@@ -52,21 +52,21 @@ _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "serve": _serve.serve,
     },
     "More from a model": {
-        "allow": _calibrate.allow,
+        "wrap": _calibrate.calibrate,
         "recalibrate": _calibrate.recalibrate,
-        "calibrate-groups": _calibrate.calibrate_groups,
-        "calibrate": _calibrate.calibrate,
+        "item-list": _calibrate.add_item_list,
+        "groups": _calibrate.calibrate_groups,
     },
     "Looking deeper": {
         "measures": _data.measures,
-        "replay": _evaluate.replay,
         "reproduce": _evaluate.reproduce_paper,
     },
-    "In production": {"warm-up": _serve.warm_up},
+    "In production": {"compile": _serve.warm_up},
 }
 for panel, commands in _COMMANDS.items():
     for name, command in commands.items():
         app.command(name, rich_help_panel=panel)(command)
+_live.live_app.command("replay")(_evaluate.replay)
 app.add_typer(_live.live_app, name="live", rich_help_panel="In production")
 app.add_typer(_serve.keys_app, name="keys", rich_help_panel="In production")
 app.add_typer(_data.datasets_app, name="datasets", rich_help_panel="Looking deeper")

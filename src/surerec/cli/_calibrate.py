@@ -26,10 +26,10 @@ _READING: Final = {
 }
 _WRAPPING: Final = {
     "fallback": Option(str, "Complete lists by popularity, or by one of `surerec measures`."),
-    "promise": Option(Literal["miss-rate", "hit"], "What is guaranteed.", "miss-rate"),
+    "guarantee": Option(Literal["recall", "hit"], "What is guaranteed.", "recall"),
     "horizon": Option(int, "Of the futures so many items (5); all of them if not given."),
-    "groups": Option(int, "Separate thresholds by the number of known items.", 1),
-    "min_known": Option(int, "Users with fewer known items are guaranteed nothing.", 5),
+    "segments": Option(int, "Separate thresholds by the number of known items.", 1),
+    "min_history": Option(int, "Users with fewer known items are guaranteed nothing.", 5),
 }
 
 _WHICH: Final = Option(str, "For which recommender; all over users by default.")
@@ -67,7 +67,7 @@ def calibrate(
     The columns that are named are those of all files. Users with a list, a past and a future
     calibrate; `recommend`, `serve` and `audit` open the folder like any other.
 
-    [bold]Example:[/bold] surerec calibrate ranked --scores top100.parquet --past before.csv
+    [bold]Example:[/bold] surerec wrap ranked --scores top100.parquet --past before.csv
     --futures later.csv --fallback popularity
     """
     columns = {name: reading[name] for name in ("user", "item") if name in reading}
@@ -115,7 +115,7 @@ def recalibrate(
     if not fitted:
         raise InputError(
             f"{model}: nothing in it can be recalibrated; fit one with --recommender "
-            "population-cm12. A wrapped model is calibrated again by surerec calibrate."
+            "recall-cm12. A wrapped model is calibrated again by surerec wrap."
         )
     newer = opt.read(data, **reading)
     ties = next(iter(fitted.values())).statistics_.ties
@@ -127,7 +127,7 @@ def recalibrate(
 
 
 @opt.takes(more={"recommender": _WHICH, "unknown": opt.REQUEST["unknown"]})
-def allow(
+def add_item_list(
     model: opt.Model,
     name: Annotated[str, typer.Argument(help="What the list is called, such as in-stock.")],
     items: Annotated[Path, typer.Argument(help="A file with one item id a line.")],
@@ -139,15 +139,15 @@ def allow(
     `surerec recommend FOLDER --item-list NAME` then has a guarantee for users who consume at least
     one of these items. A list of that name is replaced.
 
-    [bold]Example:[/bold] surerec allow films in-stock ids.txt
+    [bold]Example:[/bold] surerec item-list films in-stock ids.txt
     """
     every, chosen = _choose_over_users(model, more.get("recommender"))
     ids = opt.read_known(items, next(iter(chosen.values())).items_, more.get("unknown", "check"))
     for fitted in chosen.values():
-        fitted.allow(name, ids or [])
+        fitted.add_item_list(name, ids or [])
     save_all(model, every)  # all of them, so that the first stays the first
     sizes = ", ".join(
-        f"{each} ({len(fitted.lists_[name]):,} items)" for each, fitted in chosen.items()
+        f"{each} ({len(fitted.item_lists_[name]):,} items)" for each, fitted in chosen.items()
     )
     messages().print(f"Calibrated the list {plain(name)} for {sizes}.")
 
@@ -161,9 +161,9 @@ def calibrate_groups(model: opt.Model, *, groups: Any) -> None:
 
     [bold]Examples:[/bold]
 
-    surerec calibrate-groups films --size 2 --size 3
+    surerec groups films --size 2 --size 3
 
-    surerec calibrate-groups films --size 2 --formed similar --aggregation least-misery
+    surerec groups films --size 2 --formed similar --aggregation least-misery
     """
     every, chosen = _choose_over_users(model, groups.pop("recommender", None))
     sizes, given = groups.pop("size", (2, 3, 4)), groups.pop("group_file", None)
@@ -190,6 +190,6 @@ def _choose_over_users(
     if not chosen:
         raise InputError(
             f"{model}: {recommender or 'nothing in it'} is not calibrated over users; fit "
-            "population-cm12 or its like."
+            "recall-cm12 or its like."
         )
     return every, chosen

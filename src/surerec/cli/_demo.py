@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _CONFIDENCES = (0.5, 0.7, 0.8, 0.9)
-_SERVED = ("population-cm12", "hit-cm12", "icrs12", "precedence-mining")
+_SERVED = ("recall-cm12", "hit-cm12", "icrs12", "precedence-mining")
 _N_AUDITED = 200
 
 
@@ -104,7 +104,7 @@ def _data(console: Console) -> Interactions:
             "[yellow]MovieLens 100K could not be fetched, so synthetic data stand in for it."
             f"[/yellow]\n  {plain(str(error))}\n"
         )
-    return synthetic(n_users=943, n_items=1682, n_rows=100_000, seed=1)
+    return synthetic(n_users=943, n_items=1682, n_rows=100_000, random_state=1)
 
 
 def _users(interactions: Interactions) -> list[int]:
@@ -117,10 +117,10 @@ def _show_user(
     console: Console, model: PopulationConformal, interactions: Interactions, code: int
 ) -> None:
     user = interactions.users[code]
-    taken = interactions.taken(code)
+    consumed = interactions.consumed(code)
     console.rule(f"[bold]User {plain(str(user))}[/bold]", align="left")
-    names = ", ".join(plain(interactions.title(int(item))) for item in taken[-4:])
-    console.print(f"took {len(taken):,} items, the latest: {names}")
+    names = ", ".join(plain(interactions.title(int(item))) for item in consumed[-4:])
+    console.print(f"took {len(consumed):,} items, the latest: {names}")
     sets = {at: model.recommend(user, confidence=at) for at in _CONFIDENCES}
     sizes = ", ".join(
         "everything" if picks.everything_qualifies else f"{len(picks):,} at {at:.0%}"

@@ -15,8 +15,8 @@ from surerec.cli._options import Option
 from surerec.cli._output import messages, plain, stdout, table
 from surerec.errors import InputError
 from surerec.experiments import DataSource, StudySettings, reproduce
-from surerec.interactions import is_address, read_user_groups
-from surerec.measures import as_recipe
+from surerec.interactions import is_address, read_user_segments
+from surerec.measures import as_measure
 from surerec.precedence import count_precedence
 from surerec.recommenders import load_all
 from surerec.reports import require_plots
@@ -30,16 +30,16 @@ _AUDIT: Final = {
     "window": Option(float, "Days in a window of the calendar; chosen by the data by default."),
     "segments": Option(str, "Report nominal and observed for each segment of this column."),
     "segments_file": Option(Path, "A table of users with that column; DATA itself by default."),
-    "seed": Option(int, "Of everything that is drawn.", 0),
+    "random_state": Option(int, "Of everything that is drawn.", 0),
 }
 _AUDIT_NAMES: Final = {"users": "n_users", "segments_file": "user_segments"}
 _PLAYING: Final = {
-    "cut": Option(Literal["rank", "score"], "Where sets are cut.", "score"),
+    "threshold": Option(Literal["rank", "score"], "Where sets are cut.", "score"),
     "renew": Option(float, "Days after which it is refitted.", 3.0),
     "retrain": Option(float, "Days for which what a measure learned is kept.", 30.0),
     "window": Option(float, "Days of events that calibrate.", 30.0),
     "step": Option(float, "How far one error moves a threshold.", 0.01),
-    "min_known": Option(int, "Judge only events of users with so many known items.", 5),
+    "min_history": Option(int, "Judge only events of users with so many known items.", 5),
     "ties": Option(Literal["order", "strict"], opt.TIES, "order"),
 }
 _PLAYED: Final = {
@@ -54,7 +54,7 @@ _PLAYED: Final = {
 }
 _STUDY: Final = {
     "users": Option(int, "Users evaluated in each data set.", 500),
-    "seed": Option(int, "Of the choice of users and the random split.", 0),
+    "random_state": Option(int, "Of the choice of users and the random split.", 0),
     "k": Option(int, "The cut of precision, recall and F1.", 10),
     "timed_users": Option(int, "Users over whom times are taken; 0 leaves them out.", 50),
     "tuning_users": Option(int, "Users over whom I and the shares are swept; 0 for none.", 100),
@@ -107,7 +107,7 @@ def audit(
         if recommender is not None:
             source = opt.source_name(data)
             raise InputError(f"--recommender is for model folders, and {source} is none.")
-        settings["measure"] = name = as_recipe(measure or "CM12").name
+        settings["measure"] = name = as_measure(measure or "CM12").name
         interactions = opt.read(data, **reading)
         if segments is not None and "user_segments" not in settings:
             if not Path(data).exists():
@@ -118,7 +118,7 @@ def audit(
             given = opt.chosen(reading)
             how = {each: given[each] for each in ("user", "columns") if each in given}
             users = interactions.users
-            settings["segments"] = read_user_groups(Path(data), segments, users, **how)
+            settings["segments"] = read_user_segments(Path(data), segments, users, **how)
         audited = {name: count_precedence(interactions, ties=ties)}
     _run_audits(audited, output, settings, overwrite=overwrite)
 
@@ -160,13 +160,13 @@ def replay(
 ) -> None:
     """Play history as a stream: what a static, a recalibrated and a live model would have kept.
 
-    [bold]Example:[/bold] surerec replay ml-1m --from 2001-01-01 --output played
+    [bold]Example:[/bold] surerec live replay ml-1m --from 2001-01-01 --output played
     """
     from surerec import live  # noqa: PLC0415  # only this command needs it
 
     require_plots()
     live.check_replay_target(output)
-    as_recipe(measure)
+    as_measure(measure)
     moment = begin if begin.tzinfo else begin.replace(tzinfo=UTC)
     first, clock = int(moment.timestamp()) * 1_000_000, perf_counter()
     how = live.Playing(**{name: each.default for name, each in _PLAYING.items()} | playing)

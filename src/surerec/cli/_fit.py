@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 _OVER_USERS: Final = {
     "horizon": Option(float, "Over users: the future, as a share (0.4) or as next items (5)."),
-    "cut": Option(Literal["rank", "score"], "Over users: sets of one size, or adapted ones."),
-    "groups": Option(
+    "threshold": Option(Literal["rank", "score"], "Over users: sets of one size, or adapted ones."),
+    "segments": Option(
         str,
-        "Over users: thresholds by the number of known items (3), by a column of --groups-file "
+        "Over users: thresholds by the number of known items (3), by a column of --segments-file "
         "(country), or both (country,3).",
     ),
     "window": Option(float, "Over users: calibrate on the last so many days of the calendar."),
 }
 _SEGMENTS: Final = {
-    "groups_file": Option(Path, "A table of users with the column that --groups names."),
-    "pool_below": Option(int, "Pool segments of --groups-file with fewer users into 'other'."),
+    "segments_file": Option(Path, "A table of users with the column that --segments names."),
+    "pool_below": Option(int, "Pool segments of --segments-file with fewer users into 'other'."),
 }
 _COUNTING: Final = {
     "ties": Option(Literal["order", "strict"], opt.TIES, "order"),
@@ -51,7 +51,7 @@ _ENGINE: Final = {
     "sequence": Option(str, "On Spark: the column of integers with the order of rows."),
     "task_memory": Option(str, "On Spark: for the counts of one task; 256MB by default."),
 }
-_SMALLER = "population-learned"
+_SMALLER = "recall-learned"
 _NEEDED = round(1 / (1 - DEFAULT_CONFIDENCE)) - 1  # calibration users, to leave anything out
 _THOUSANDS = 500  # users with whom a measure is worth to be trained: tried with 943
 
@@ -70,7 +70,7 @@ def fit(
     reading: Any,
     recommender: Annotated[
         list[str] | None,
-        typer.Option(help="By the names below, repeated; population-cm12 and icrs12 by default."),
+        typer.Option(help="By the names below, repeated; recall-cm12 and icrs12 by default."),
     ] = None,
     over_users: Any,
     segments: Any,
@@ -84,7 +84,7 @@ def fit(
 
     [bold]Recommenders, by what they promise:[/bold]
 
-    population-cm12: keeps 90% of items new to the user that they will consume (or any confidence)
+    recall-cm12: keeps 90% of items new to the user that they will consume (or any confidence)
 
     hit-cm12: has at least one hit among the next 5 items new to the user
 
@@ -103,9 +103,9 @@ def fit(
 
     surerec fit ratings.csv shop --recommender icrs12 --recommender crs-max
 
-    surerec fit ml-1m films --recommender population-cm12 --recommender hit-cm12
+    surerec fit ml-1m films --recommender recall-cm12 --recommender hit-cm12
 
-    surerec fit ratings.csv shop --recommender population-cm12 --groups country --groups-file
+    surerec fit ratings.csv shop --recommender recall-cm12 --segments country --segments-file
     users.csv
 
     surerec fit /shared/ratings.parquet /shared/films --engine spark --master spark://host:7077
@@ -114,11 +114,11 @@ def fit(
     on_spark, session = opt.check_engine(engine)
     standard = DEFAULT_NAMES[1:] if on_spark else DEFAULT_NAMES
     made = {name.lower(): make_recommender(name) for name in recommender or standard}
-    user_groups = _set_over_users(made, over_users, **segments)
+    user_segments = _set_over_users(made, over_users, **segments)
     if "memory" in counting:
         counting["memory"] = from_words(counting["memory"])
     if on_spark:
-        more = {"overwrite": overwrite, "user_groups": user_groups}
+        more = {"overwrite": overwrite, "user_segments": user_segments}
         _fit_on_spark(data, reading, model, made, counting, session, more)
         return
     interactions = opt.read(data, **reading)
@@ -127,7 +127,7 @@ def fit(
         statistics = count_precedence(interactions, **counting)
         for name, each in made.items():
             try:
-                given = {"user_groups": user_groups} if "groups" in each.get_params() else {}
+                given = {"user_segments": user_segments} if "segments" in each.get_params() else {}
                 each.fit(statistics, **given)
                 if recommender is None and "period" in each.model_.features:
                     _check_supported(len(each.calibration_))
@@ -163,35 +163,35 @@ def _check_supported(n: int) -> None:
 def _set_over_users(
     made: dict[str, Recommender],
     given: opt.Options,
-    groups_file: Path | None = None,
+    segments_file: Path | None = None,
     pool_below: int | None = None,
 ) -> Any:
     """Set the options of what is calibrated over users; return the segments of users."""
     settings = dict(given)
-    groups = opt.as_groups(settings.get("groups"))
+    groups = opt.as_groups(settings.get("segments"))
     if groups is not None:
-        settings["groups"] = groups
+        settings["segments"] = groups
     if "horizon" in settings:
         settings["horizon"] = opt.as_horizon(settings["horizon"])
     over_users = [each for each in made.values() if settings.keys() <= each.get_params().keys()]
     if not over_users:
         raise InputError(
             f"--{next(iter(settings))} is for what is calibrated over users: add "
-            "--recommender population-cm12 or hit-cm12."
+            "--recommender recall-cm12 or hit-cm12."
         )
     for each in over_users:
         each.set_params(**settings)
-    if (groups_file is None) != (groups is None or isinstance(groups, int)):
+    if (segments_file is None) != (groups is None or isinstance(groups, int)):
         raise InputError(
-            "--groups-file and a column in --groups go together, such as --groups-file users.csv "
-            "--groups country."
+            "--segments-file needs the name of a column in --segments, such as "
+            "--segments-file users.csv --segments country."
         )
     if pool_below is None:
-        return groups_file
-    if groups_file is None:
-        raise InputError("--pool-below pools segments of --groups-file: name that too.")
+        return segments_file
+    if segments_file is None:
+        raise InputError("--pool-below pools segments of --segments-file: name that too.")
     column = groups if isinstance(groups, str) else groups[0]  # type: ignore[index]
-    return pool_segments(groups_file, column, min_users=pool_below)
+    return pool_segments(segments_file, column, min_users=pool_below)
 
 
 def _show_saved(saved: dict[str, Recommender], skipped: dict[str, str], n_users: int) -> None:

@@ -103,7 +103,7 @@ def ingest(
                 counts |= {"sent before": found.again, "refused": found.refused}
                 for name, n in counts.items():
                     total[name] = total.get(name, 0) + n
-                for sentence in found.alarms:
+                for sentence in found.alerts:
                     messages().print(f"[yellow]Alarm:[/yellow] {plain(sentence)}")
         except SurerecError:
             if total:
@@ -132,7 +132,7 @@ def status(
         write_json(dict(vars(found)) | ({} if users is None else {"heaviest_users": users}))
         return
     share = "{:.4f}" if found.n_judged else "–"
-    columns = (found.promised, found.observed_by_user_day, found.within, found.delivered)
+    columns = (found.nominal, found.observed_by_user_day, found.within, found.observed)
     rows = [
         [
             form.format(value)
@@ -156,15 +156,15 @@ def status(
     for row in users or ():
         name, judged = plain(row["user_id"]), row["judged"]
         console.print(f"  {name}: {judged:,} judged today, {row['share']:.0%}")
-    for sentence in found.alarms:
+    for sentence in found.alerts:
         console.print(f"[yellow]Alarm:[/yellow] {plain(sentence)}")
 
 
-@live_app.command("recount")
-def recount(folder: _Folder) -> None:
+@live_app.command("refit")
+def refit(folder: _Folder) -> None:
     """Refit and recalibrate on all that is known, and serve that from then on."""
     with _beside_a_server(folder) as live:
-        live.recount()
+        live.refit()
         found = live.status()
     messages().print(f"Counted {plain(str(folder))} anew at {found.counted}.")
 
@@ -197,7 +197,7 @@ def _beside_a_server(folder: Path) -> Live:
     """Open a live model that may be served meanwhile, as one more worker of that server would."""
     from surerec.live import Live  # noqa: PLC0415
 
-    return Live(folder, recount=False, hold=False)
+    return Live(folder, refit=False, hold=False)
 
 
 class _Lines:

@@ -47,7 +47,7 @@ Data = Annotated[
     str,
     typer.Argument(
         help="A ratings file, a name that `surerec datasets` lists, the address of a database, or "
-        "synthetic data such as synthetic:drift=0.5,seed=4.",
+        "synthetic data such as synthetic:drift=0.5,random_state=4.",
         autocompletion=lambda: list(CATALOGUE),
     ),
 ]
@@ -78,7 +78,7 @@ READING: Final = {
     "rating": Option(str, "The column of ratings."),
     "title": Option(str, "The column of item titles, in DATA or in the file of --titles."),
     "titles": Option(str, "A file of item titles: a column of item ids, one of titles."),
-    "threshold": Option(float, "Only ratings above it count; 0 if not given."),
+    "rating_above": Option(float, "Only ratings above it count; 0 if not given."),
     "min_profile_length": Option(int, "Leave out users with fewer items.", 1),
     "time_format": Option(str, "Unit of numbers (s, ms, us, ns), or a pattern like %d.%m.%Y."),
     "skip_bad": Option(bool, "Drop and count rows that cannot be used.", default=False),
@@ -100,7 +100,7 @@ WHOM: Final = {
     "times": Option(list[str], "When each item of --history was consumed; sorts the history."),
     "at": Option(str, "The moment of the question, for a history without times."),
     "segment": Option(str, "The segment of a new user, with thresholds by segment."),
-    "together": Option(str, "A group: any, most, all, worst, hit-any, hit-all, or mean, …"),
+    "group_guarantee": Option(str, "A group: any, most, all, worst, hit-any, hit-all, or mean, …"),
 }
 """About whom a question is."""
 
@@ -112,7 +112,9 @@ REQUEST: Final = {
     "precision": Option(float, "For precision-…: the share of what is shown that is consumed."),
     "min_probability": Option(float, "Only items consumed so probably; voids the guarantee."),
     "items": Option(Path, "A file with one item id a line: only these; voids the guarantee."),
-    "item_list": Option(str, "Only the items of this list of `surerec allow`, with a guarantee."),
+    "item_list": Option(
+        str, "Only the items of this list of `surerec item-list`, with a guarantee."
+    ),
     "unknown": Option(
         Literal["check", "skip"], "Unknown ids of a list are skipped; check refuses most.", "check"
     ),

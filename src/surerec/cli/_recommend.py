@@ -87,7 +87,7 @@ def recommend(
 
     surerec recommend films --history 50,172 --times 1998-03-01,1998-03-09
 
-    surerec recommend films --user 196 --user 22 --history 50,172,133,7,9 --together any
+    surerec recommend films --user 196 --user 22 --history 50,172,133,7,9 --group-guarantee any
 
     surerec recommend films --all --confidence 0.9 --k 20 --output picks.parquet
 
@@ -111,7 +111,7 @@ def recommend(
     fitted = load(model, recommender)
     request = opt.read_options(fitted, options)
     if "group_file" in many:
-        _to_groups(fitted, many["group_file"], kind, path, whom.get("together"), request)
+        _to_groups(fitted, many["group_file"], kind, path, whom.get("group_guarantee"), request)
         return
     picks = fitted.recommend(**_person(fitted, whom), **request)
     if picks.ignored:
@@ -155,7 +155,7 @@ def _check(asked: _Typed) -> None:
     of_histories += ["at"] if named and "at" in whom else []
     if of_histories and "histories" not in many:
         raise InputError(f"{opt.flag(of_histories[0])} is about --histories: give that too.")
-    others = set(whom) - {"together" if "group_file" in many else "at"}
+    others = set(whom) - {"group_guarantee" if "group_file" in many else "at"}
     if named and others:
         flags = opt.flag(named[0]), opt.flag(min(others))
         raise InputError("{} has the users, so {} and its like are not needed.".format(*flags))
@@ -172,7 +172,7 @@ def _check(asked: _Typed) -> None:
 def _person(fitted: Recommender, whom: opt.Options) -> dict[str, Any]:
     """Return whom a question is about, as `recommend` takes it."""
     users, history, times = (whom.get(name) for name in ("user", "history", "times"))
-    found = {name: whom.get(name) for name in ("at", "segment", "together")}
+    found = {name: whom.get(name) for name in ("at", "segment", "group_guarantee")}
     if is_group(whom):
         return {**found, "group": _members(fitted, users or [], history or [], times)}
     one = {"history": opt.as_items(fitted, history), "times": opt.as_times(times)}
@@ -181,7 +181,7 @@ def _person(fitted: Recommender, whom: opt.Options) -> dict[str, Any]:
 
 def is_group(whom: opt.Options) -> bool:
     """Return whether a question is about several users."""
-    return "together" in whom or len(whom.get("user", ())) > 1
+    return "group_guarantee" in whom or len(whom.get("user", ())) > 1
 
 
 def _members(
@@ -191,17 +191,20 @@ def _members(
 
     Every --times is of the --history at the same place.
     """
-    taken = [opt.as_items(fitted, [text]) or [] for text in histories]
+    consumed = [opt.as_items(fitted, [text]) or [] for text in histories]
     if times is None:
-        return [*users, *taken]
+        return [*users, *consumed]
     moments = [opt.as_times([text]) or [] for text in times]
-    n_items, n_times = (", ".join(str(len(x)) for x in found) for found in (taken, moments))
+    n_items, n_times = (", ".join(str(len(x)) for x in found) for found in (consumed, moments))
     if n_items != n_times:
         raise InputError(
             f"--history have {n_items} items, and --times {n_times} values: in a group, pass one "
             "--times for each --history, with one time for each item."
         )
-    return [*users, *(list(zip(*pair, strict=True)) for pair in zip(taken, moments, strict=True))]
+    return [
+        *users,
+        *(list(zip(*pair, strict=True)) for pair in zip(consumed, moments, strict=True)),
+    ]
 
 
 def _to_groups(
@@ -209,11 +212,11 @@ def _to_groups(
     path: Path,
     kind: str,
     output: Path | None,
-    together: str | None,
+    group_guarantee: str | None,
     request: opt.Options,
 ) -> None:
-    frame = fitted.recommend_groups(path, together=together, **request)
-    said = fitted.guarantee_to_groups(path, fitted.options(**request), together)
+    frame = fitted.recommend_groups(path, group_guarantee=group_guarantee, **request)
+    said = fitted.guarantee_to_groups(path, fitted.options(**request), group_guarantee)
     if kind == "json":
         answer = {"recommender": fitted.name_, "guarantee": said.to_dict()}
         write_json({**answer, "items": frame.to_dicts()}, output)
@@ -331,7 +334,7 @@ def explain(
 ) -> None:
     """Explain which earlier items speak for an item, with the counts in words.
 
-    For several users, or with --together, the reasons are by member.
+    For several users, or with --group-guarantee, the reasons are by member.
 
     [bold]Example:[/bold] surerec explain films --user 196 --item 302
     """
@@ -348,7 +351,7 @@ def explain(
         else:
             raise InputError("Reasons by member are written as a table or as json.")
         return
-    del about["together"]
+    del about["group_guarantee"]
     why = fitted.explain(about.pop("user"), item=item, **about)
     if kind == "table":
         _show.explanation(stdout(), why, show)

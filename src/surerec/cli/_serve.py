@@ -55,9 +55,9 @@ _SETTINGS: Final = {
 }
 """The settings of the server, in their order."""
 PARTS: Final = {
-    "guarantees over users": ("population-cm12", "hit-cm12"),
+    "guarantees over users": ("recall-cm12", "hit-cm12"),
     "the paper's method": ("icrs12",),
-    "counts": ("icrs3", "population-cm4"),
+    "counts": ("icrs3", "recall-cm4"),
     "shares and ratios": ("icrs7", "icrs15"),
     "older methods": ("crs-max", "crs-med", "precedence-mining"),
 }
@@ -152,7 +152,7 @@ def warm_up() -> None:
     numba keeps what it compiled beside the package, or where NUMBA_CACHE_DIR says: in an image, run
     it as the user and on the kind of processor that will serve.
 
-    [bold]Example:[/bold] surerec warm-up
+    [bold]Example:[/bold] surerec compile
     """
     begin = perf_counter()
     _counts()  # what all parts share, so that none of them compiles it again
@@ -171,7 +171,7 @@ def warm_up() -> None:
 
 
 def _counts() -> PrecedenceStatistics:
-    return count_precedence(synthetic(n_users=120, n_items=40, n_rows=2_400, seed=1))
+    return count_precedence(synthetic(n_users=120, n_items=40, n_rows=2_400, random_state=1))
 
 
 def compile_for(names: tuple[str, ...]) -> None:

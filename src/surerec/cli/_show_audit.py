@@ -59,19 +59,19 @@ def show_audit(console: Console, audit: Audit) -> None:
 def coverage(audit: Audit) -> Table:
     """Build the table of what was delivered at each nominal level, with verdicts."""
     rows: list[Any] = []
-    promised: list[float] = []
+    nominal: list[float] = []
     for verdict in audit.verdicts:
         found = audit.coverage.filter(pl.col("kind") == verdict.kind)
-        promised = promised or found["promised"].to_list()
+        nominal = nominal or found["nominal"].to_list()
         cells = [
-            _colored(percent(row["delivered"], 1), is_red=row["verdict"] == "does not hold")
+            _colored(percent(row["observed"], 1), is_red=row["verdict"] == "does not hold")
             for row in found.to_dicts()
         ]
         headline = at_headline(found).row(0, named=True)
         word = f"[{_STYLES[verdict.verdict]}]{verdict.verdict}[/]"
         size = size_cell(headline["size"], headline["floor"])
         rows.append((verdict.name, *cells, size, word))
-    headings = ("Delivered where promised", *map(percent, promised))
+    headings = ("Delivered where promised", *map(percent, nominal))
     shown = table((*headings, f"Set size at {_LEVEL}", "Verdict"), rows, slice(1, -1))
     if at_headline(audit.coverage)["size"].has_nulls():
         shown.caption, shown.caption_justify = FLOOR_NOTE, "left"
@@ -104,11 +104,11 @@ def _tables(audit: Audit) -> Iterator[Table]:
         ]
         headings = (f"Delivered of {_LEVEL}", "by", "", "", "Set size", "Users")
         yield table(headings, rows, slice(4, None))
-    if audit.together is not None:
-        at = at_headline(audit.together).sort("promise", "members", maintain_order=True)
+    if audit.group_guarantee is not None:
+        at = at_headline(audit.group_guarantee).sort("guarantee", "members", maintain_order=True)
         groups = [
             (
-                row["promise"],
+                row["guarantee"],
                 str(row["members"]),
                 _cell(row),
                 size_cell(row["size"], row["floor"]),

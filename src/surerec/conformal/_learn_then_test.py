@@ -137,12 +137,12 @@ class ServedPrecision:
     @cached_property
     def losses(self) -> NDArray[np.float64]:
         """The loss of each user at each threshold, n_bins × n_users; NaN if nothing is shown."""
-        shown, taken = (
+        shown, consumed = (
             np.cumsum(some[:, ::-1], axis=1)[:, ::-1].astype(np.float64)
             for some in (self.counts, self.hits)
         )
         shown[shown == 0] = np.nan
-        return np.ascontiguousarray((1 - taken / shown).T)
+        return np.ascontiguousarray((1 - consumed / shown).T)
 
     def passed(
         self, precision: float, *, delta: float = 0.1, without: int | None = None

@@ -49,7 +49,7 @@ _NO_EVENT: Final = UserDay()
 
 
 @dataclass(frozen=True)
-class Steering:
+class AdaptiveLevel:
     """Cuts of sets, each moved after every event so that the share of misses goes to its ε.
 
     An item of level ℓ (the ε below which calibration lets it in) is in a set cut at α if ℓ > α. At
@@ -130,7 +130,7 @@ class Steering:
 
     def holds(self, level: float) -> tuple[bool, ...]:
         """Return for each ε whether an item of a level is in the set."""
-        return tuple(is_inside(level, cut) for cut in self.cuts_nested)
+        return tuple(is_inside(level, threshold) for threshold in self.cuts_nested)
 
     def nominal(self, levels: ArrayLike) -> NDArray[np.float64]:
         """Return levels as they would be if cuts were at their ε: an item is in a set if above it.
@@ -168,14 +168,14 @@ class Steering:
         shares = so_far.after(missed).shares()
         before = so_far.shares() if so_far.n else self.epsilons
         cuts = tuple(
-            cut + self.step * (old - new)
-            for cut, old, new in zip(self.cuts, before, shares, strict=True)
+            threshold + self.step * (old - new)
+            for threshold, old, new in zip(self.cuts, before, shares, strict=True)
         )
         errors = tuple(n + each for n, each in zip(self.errors, missed, strict=True))
         user_days = self.user_days + (not so_far.n)
         return replace(self, cuts=cuts, errors=errors, n=self.n + 1, user_days=user_days)
 
-    def delivered(self) -> tuple[float, ...]:
+    def observed(self) -> tuple[float, ...]:
         """Return the share of all events that were misses, for each ε; NaN before the first."""
         return tuple(n / self.n if self.n else float("nan") for n in self.errors)
 
@@ -195,8 +195,8 @@ class Steering:
         if not self.user_days:
             return (float("nan"),) * len(self.epsilons)
         return tuple(
-            min(1.0, max(0.0, epsilon + (epsilon - cut) / (self.step * self.user_days)))
-            for epsilon, cut in zip(self.epsilons, self.cuts, strict=True)
+            min(1.0, max(0.0, epsilon + (epsilon - threshold) / (self.step * self.user_days)))
+            for epsilon, threshold in zip(self.epsilons, self.cuts, strict=True)
         )
 
     def bound(self, place: int) -> float:
@@ -228,7 +228,7 @@ class Steering:
         return cls(**lists, n=n, step=float(state["step"]), user_days=user_days)
 
 
-def is_inside(level: float, cut: float) -> bool:
+def is_inside(level: float, threshold: float) -> bool:
     """Return whether an item of a level is in the set that is cut there.
 
     Examples
@@ -236,7 +236,7 @@ def is_inside(level: float, cut: float) -> bool:
     >>> is_inside(0.0, -0.001), is_inside(0.2, 0.2), is_inside(1.0, 1.0)
     (True, False, False)
     """
-    return cut <= 0 or level > cut + TOLERANCE
+    return threshold <= 0 or level > threshold + TOLERANCE
 
 
 DEFAULT_FALSE_ALARMS: Final = 1e-5
@@ -267,7 +267,7 @@ def highest_rate(errors: int, n: int) -> float:
     return min(1.0, (errors / n + square / (2 * n) + spread) / (1 + square / n))
 
 
-class Alarm(NamedTuple):
+class DriftAlert(NamedTuple):
     """Errors come too often: since when, and how often."""
 
     since: int
@@ -383,7 +383,7 @@ class Watch:
         """Return the same with what another one expects, from the next event on."""
         return replace(self, rate=other.rate, expected=other.expected)
 
-    def after(self, *, error: bool, time: int) -> tuple[Self, Alarm | None]:
+    def after(self, *, error: bool, time: int) -> tuple[Self, DriftAlert | None]:
         """Return what it is after one more event, and the alarm if there is one.
 
         Parameters
@@ -399,7 +399,7 @@ class Watch:
         )
         if sum(bet.capital for bet in bets) / len(bets) >= 1 / self.false_alarms:
             best = max(bets, key=lambda bet: bet.capital)
-            return replace(self, bets=_NO_BETS), Alarm(best.since, best.n, best.errors)
+            return replace(self, bets=_NO_BETS), DriftAlert(best.since, best.n, best.errors)
         return replace(self, bets=bets), None
 
     def to_state(self) -> dict[str, Any]:

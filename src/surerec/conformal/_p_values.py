@@ -81,13 +81,15 @@ def smoothed_p_values(
     array([0.625])
     """
     values = _numbers("candidate", candidates)
-    chances = _numbers("uniform", uniforms)
-    if chances.shape != values.shape:
-        raise InputError(f"{len(values)} candidates need as many uniforms, not {chances.size}.")
+    probabilities = _numbers("uniform", uniforms)
+    if probabilities.shape != values.shape:
+        raise InputError(
+            f"{len(values)} candidates need as many uniforms, not {probabilities.size}."
+        )
     ordered = np.sort(_numbers("calibration", calibration))
     below = np.searchsorted(ordered, values)
     ties = counts_among(ordered, values) - below  # itself among them
-    return np.asarray((below + chances * ties) / (len(ordered) + 1))
+    return np.asarray((below + probabilities * ties) / (len(ordered) + 1))
 
 
 def in_set(counts: ArrayLike, levels: int, significance: float) -> NDArray[np.bool_]:

@@ -68,7 +68,7 @@ class RiskCurve:
     Four users, each with one future item, at ranks 1, 2, 3 and 9:
 
     >>> curve = RiskCurve(np.array([1.0, 2, 3, 9]), np.ones(4), np.arange(4), 4)
-    >>> curve.cut(0.4), curve.cut(0.2), curve.cut(0.1)
+    >>> curve.threshold(0.4), curve.threshold(0.2), curve.threshold(0.1)
     (3.0, 9.0, inf)
     >>> curve.levels([1, 4]).tolist()
     [1.0, 0.4]
@@ -199,7 +199,7 @@ class RiskCurve:
         """
         return float(self.levels([np.inf], without=without)[0])
 
-    def cut(self, significance: float) -> float:
+    def threshold(self, significance: float) -> float:
         """Return the smallest cut that keeps the promise at ε; infinite if none does."""
         check_number("significance", significance, 0, 1, "between 0 and 1", ends=(True, True))
         ordered, left = self._steps

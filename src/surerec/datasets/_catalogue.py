@@ -123,7 +123,7 @@ class Dataset:
         What a user should know.
     n_rows : int, optional
         Only so many of its first rows are read, unless the caller wants otherwise.
-    threshold : float
+    rating_above : float
         Only a rating above it counts, unless the caller wants otherwise.
     last_ids : pair of int, optional
         The largest user id and the largest item id, of a set that numbers both from 1. Copies
@@ -146,7 +146,7 @@ class Dataset:
     paper: Counts | None = None
     note: str = ""
     n_rows: int | None = None
-    threshold: float = 0.0
+    rating_above: float = 0.0
     last_ids: tuple[int, int] | None = None
 
 

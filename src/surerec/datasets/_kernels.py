@@ -66,7 +66,7 @@ class Workspace(NamedTuple):
     """Arrays that one thread reuses for all its users."""
 
     state: NDArray[np.uint64]  # of the random stream; longer than a cache line, unshared
-    taken: NDArray[np.int32]  # of each item: the stamp of the last user who took it
+    consumed: NDArray[np.int32]  # of each item: the stamp of the last user who took it
     pending: NDArray[np.int64]  # wanted sequels: their number, then they
     favourites: NDArray[np.int64]  # shelves: row 0 for good, row 1 for the current epoch
     weights: NDArray[np.float64]  # of each item, in a race
@@ -226,13 +226,13 @@ def _wanted(work: Workspace, stamp: int) -> int:
     item = int(pending[slot])
     pending[slot] = pending[pending[0]]
     pending[0] -= 1
-    return item if work.taken[item] != stamp else -1
+    return item if work.consumed[item] != stamp else -1
 
 
 @njit(nogil=True, cache=True)
-def _untaken(cat: Catalogue, work: Workspace, stamp: int, epoch: int, drift: float) -> int:
+def _unconsumed(cat: Catalogue, work: Workspace, stamp: int, epoch: int, drift: float) -> int:
     """Draw an untaken item from the catalogue or a favourite genre, of old or of this epoch."""
-    state, taken = work.state, work.taken
+    state, consumed = work.state, work.consumed
     item = 0
     for attempt in range(_TRIES):
         moved = drift > 0.0 and uniform(state) < drift
@@ -240,13 +240,13 @@ def _untaken(cat: Catalogue, work: Workspace, stamp: int, epoch: int, drift: flo
         if attempt < _SHELF_TRIES and uniform(state) < _TASTE:
             shelf = work.favourites[int(moved), int(uniform(state) * FAVOURITES)]
         item = draw(cat, state, shelf, epoch if moved else -1)
-        if taken[item] != stamp:
+        if consumed[item] != stamp:
             break
     # Popularity so steep that all it offers is taken: go down it, by leaps, then by steps.
     leap = 1
-    while taken[item] == stamp:
-        item = (item + leap) % taken.size
-        leap = 2 * leap if leap < taken.size else 1
+    while consumed[item] == stamp:
+        item = (item + leap) % consumed.size
+        leap = 2 * leap if leap < consumed.size else 1
     return item
 
 
@@ -255,7 +255,7 @@ def _fill_short(
     cat: Catalogue, work: Workspace, stamp: int, drift: float, times: Ints, items: Codes
 ) -> None:
     """Fill a profile event by event, drawing again what was taken before."""
-    state, taken, pending, kind = work.state, work.taken, work.pending, cat.kind
+    state, consumed, pending, kind = work.state, work.consumed, work.pending, cat.kind
     epoch = -1
     pending[0] = 0
     for k in range(items.size):
@@ -264,13 +264,13 @@ def _fill_short(
             _choose_favourites(cat, work, 1)
         item = _wanted(work, stamp)
         if item < 0:
-            item = _untaken(cat, work, stamp, epoch, drift)
-            unseen = kind[item] == SEQUEL and taken[item - 1] != stamp
+            item = _unconsumed(cat, work, stamp, epoch, drift)
+            unseen = kind[item] == SEQUEL and consumed[item - 1] != stamp
             if unseen and uniform(state) < _ORIGINAL_FIRST:
                 item -= 1
         items[k] = item
-        taken[item] = stamp
-        unseen = kind[item] == ORIGINAL and taken[item + 1] != stamp
+        consumed[item] = stamp
+        unseen = kind[item] == ORIGINAL and consumed[item + 1] != stamp
         if unseen and uniform(state) < _FOLLOW:
             pending[0] += 1
             pending[pending[0]] = item + 1
@@ -308,11 +308,11 @@ def _race(work: Workspace, stamp: int, items: Codes) -> None:
     """Draw untaken items without replacement: exponential times by weight, the first ones win."""
     for item in range(work.keys.size):
         key = -math.log(uniform(work.state)) / work.weights[item]
-        work.keys[item] = np.inf if work.taken[item] == stamp else key
+        work.keys[item] = np.inf if work.consumed[item] == stamp else key
     order = np.argsort(work.keys)  # allocates, but once for a quarter of the catalogue
     for k in range(items.size):
         items[k] = order[k]
-        work.taken[order[k]] = stamp
+        work.consumed[order[k]] = stamp
 
 
 @njit(nogil=True, cache=True)
@@ -357,7 +357,7 @@ def _originals_first(cat: Catalogue, work: Workspace, stamp: int, items: Codes) 
         place[items[k]] = k
     for k in range(items.size):
         item = int(items[k])
-        if cat.kind[item] != SEQUEL or work.taken[item - 1] != stamp:
+        if cat.kind[item] != SEQUEL or work.consumed[item - 1] != stamp:
             continue
         other = int(place[item - 1])
         if other > k and uniform(work.state) < _ORIGINAL_FIRST:

@@ -72,7 +72,7 @@ def load_dataset(
     defaults: dict[str, Any] = {
         "name": dataset.name,
         "n_rows": dataset.n_rows,
-        "threshold": dataset.threshold,
+        "rating_above": dataset.rating_above,
     }
     if path is None:
         fetched = fetch(name)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from surerec._arguments import check_number, check_seed, check_whole
+from surerec._arguments import check_number, check_random_state, check_whole
 from surerec._columns import Columns
 from surerec._threads import equal_blocks, run_blocks
 from surerec._words import DAY, shown
@@ -30,14 +30,14 @@ def is_described(text: str) -> bool:
 
     Examples
     --------
-    >>> is_described("synthetic"), is_described("synthetic:seed=4"), is_described("synthetic.csv")
-    (True, True, False)
+    >>> is_described("synthetic:random_state=4"), is_described("synthetic.csv")
+    (True, False)
     """
     return text == _BEGIN or text.startswith(f"{_BEGIN}:")
 
 
 def synthetic_of(text: str) -> Interactions:
-    """Generate interactions by a text such as "synthetic:n_users=300,drift=0.5,seed=4".
+    """Generate interactions by a text such as "synthetic:n_users=300,drift=0.5,random_state=4".
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def synthetic(
     ties: float = 0.0,
     longest: int | None = None,
     days: int = 730,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> Interactions:
     """Generate interactions that have the effects of real ones.
 
@@ -128,7 +128,7 @@ def synthetic(
         Length of one enormous profile, the first user's; no other is longer.
     days : int, default=730
         Length of the calendar, which begins with 2020. Users start anywhere in it.
-    seed : int, default=0
+    random_state : int, default=0
         Of everything that is random.
 
     Returns
@@ -144,7 +144,7 @@ def synthetic(
 
     Examples
     --------
-    >>> ratings = synthetic(n_users=100, n_items=50, n_rows=1000, seed=7)
+    >>> ratings = synthetic(n_users=100, n_items=50, n_rows=1000, random_state=7)
     >>> ratings.n_users, ratings.n_rows
     (100, 1000)
     """
@@ -162,27 +162,35 @@ def synthetic(
         ("ties", ties, 1.0),
     ):
         check_number(name, value, 0, most, f"from 0 to {most:g}", ends=(True, True))
-    check_seed(seed)
-    lengths = _lengths(n_users, n_items, n_rows, length_spread, longest, seed)
+    check_random_state(random_state)
+    lengths = _lengths(n_users, n_items, n_rows, length_spread, longest, random_state)
     # The longest profile needs a second for each event.
     days = check_whole("days", days, -(-int(lengths.max()) // _DAY), _MOST_DAYS)
     offsets = np.concatenate(([0], np.cumsum(lengths)))
     items = np.empty(n_rows, np.uint32)
     times = np.empty(n_rows, np.int64)
-    catalogue = _catalogue(n_items, popularity, sequels, seed)
+    catalogue = _catalogue(n_items, popularity, sequels, random_state)
     habits = float(drift), float(ties), days * _DAY
 
     def draw(block: tuple[int, int]) -> None:
         work = kernels.Workspace(
             state=np.zeros(16, np.uint64),
-            taken=np.zeros(n_items, np.int32),
+            consumed=np.zeros(n_items, np.int32),
             pending=np.zeros(n_items // 2 + 1, np.int64),
             favourites=np.zeros((2, kernels.FAVOURITES), np.int64),
             weights=np.empty(n_items),
             keys=np.empty(n_items),
         )
         kernels.fill_profiles(
-            *block, np.uint64(seed), _PROFILES, catalogue, habits, work, offsets, items, times
+            *block,
+            np.uint64(random_state),
+            _PROFILES,
+            catalogue,
+            habits,
+            work,
+            offsets,
+            items,
+            times,
         )
 
     list(run_blocks(draw, equal_blocks(lengths)))
@@ -194,23 +202,23 @@ def synthetic(
         item_ids=np.arange(1, n_items + 1),
         titles=_titles(catalogue),
         name="synthetic",
-        origin=f"generated with seed {seed}",
+        origin=f"generated with seed {random_state}",
     )
 
 
-def _uniforms(size: int, seed: int, stream: int) -> NDArray[np.float64]:
+def _uniforms(size: int, random_state: int, stream: int) -> NDArray[np.float64]:
     out = np.empty(size)
-    kernels.uniforms(np.uint64(seed), stream, out)
+    kernels.uniforms(np.uint64(random_state), stream, out)
     return out
 
 
 def _lengths(
-    n_users: int, n_items: int, n_rows: int, spread: float, longest: int | None, seed: int
+    n_users: int, n_items: int, n_rows: int, spread: float, longest: int | None, random_state: int
 ) -> NDArray[np.int64]:
     """Return log-normal lengths between 1 and `n_items` that sum to `n_rows`."""
     from scipy.special import ndtri  # noqa: PLC0415  # a third of the time of importing surerec
 
-    log_weights = spread * ndtri(_uniforms(n_users, seed, _LENGTHS))
+    log_weights = spread * ndtri(_uniforms(n_users, random_state, _LENGTHS))
     if longest is None:
         return _share_out(n_rows, log_weights, n_items)
     lengths = np.full(n_users, longest, np.int64)
@@ -246,18 +254,20 @@ def _share_out(total: int, log_weights: NDArray[np.float64], most: int) -> NDArr
     return whole
 
 
-def _catalogue(n_items: int, popularity: float, sequels: float, seed: int) -> kernels.Catalogue:
+def _catalogue(
+    n_items: int, popularity: float, sequels: float, random_state: int
+) -> kernels.Catalogue:
     """Build the items: their popularity, sequels, genres and labels."""
     ranks = np.arange(n_items)
     weight = np.exp(-popularity * np.log1p(ranks))
 
-    pairs = np.argsort(_uniforms(n_items // 2, seed, _SEQUELS), kind="stable")
+    pairs = np.argsort(_uniforms(n_items // 2, random_state, _SEQUELS), kind="stable")
     pairs = pairs[: round(sequels * n_items)]
     kind = np.full(n_items, kernels.SINGLE, np.int8)
     kind[2 * pairs] = kernels.ORIGINAL
     kind[2 * pairs + 1] = kernels.SEQUEL
 
-    genre = (_uniforms(n_items // 2 + 1, seed, _GENRES) * _N_GENRES).astype(np.int64)
+    genre = (_uniforms(n_items // 2 + 1, random_state, _GENRES) * _N_GENRES).astype(np.int64)
     used, genre = np.unique(genre[ranks // 2], return_inverse=True)
     sizes = np.concatenate(([n_items], np.bincount(genre)))
     start = np.concatenate(([0], np.cumsum(sizes)))
@@ -268,7 +278,9 @@ def _catalogue(n_items: int, popularity: float, sequels: float, seed: int) -> ke
     return kernels.Catalogue(
         weight=weight,
         kind=kind,
-        label=np.argsort(_uniforms(n_items, seed, _LABELS), kind="stable").astype(np.uint32),
+        label=np.argsort(_uniforms(n_items, random_state, _LABELS), kind="stable").astype(
+            np.uint32
+        ),
         start=start,
         member=member,
         chance=chance,

@@ -2,9 +2,9 @@
 
 from surerec.evaluation._calendar import (
     AGES,
-    Calendar,
+    TemporalSplit,
     backtest,
-    calendar_windows,
+    temporal_windows,
 )
 from surerec.evaluation._evaluate import (
     METRICS,
@@ -62,7 +62,6 @@ __all__ = [
     "CHECKED_EPSILONS",
     "EPSILONS",
     "METRICS",
-    "Calendar",
     "Evaluation",
     "Judgement",
     "MeasuredSets",
@@ -70,10 +69,10 @@ __all__ = [
     "Shares",
     "Split",
     "SplitOrder",
+    "TemporalSplit",
     "assess_model",
     "average_ranks",
     "backtest",
-    "calendar_windows",
     "candidates_of",
     "cd_groups",
     "choose_users",
@@ -102,6 +101,7 @@ __all__ = [
     "size_at_miss",
     "split_user",
     "split_users",
+    "temporal_windows",
     "unknown_among",
     "validity",
     "write_table",

@@ -14,20 +14,20 @@ from surerec._arguments import (
     check_kind,
     check_number,
     check_numbers,
-    check_seed,
+    check_random_state,
     check_whole,
 )
 from surerec._words import DAY, day_of
 from surerec.calibration import (
     Cases,
-    Cut,
     Outcomes,
+    ThresholdUnit,
     check_horizon,
-    find_promise,
+    find_guarantee,
     observe,
     window_cases,
 )
-from surerec.errors import InputError, TooFewUsers
+from surerec.errors import InputError, TooFewUsersError
 from surerec.evaluation._metrics import mean_and_error
 from surerec.evaluation._sets import (
     CHECKED_EPSILONS,
@@ -42,8 +42,8 @@ from surerec.precedence import Ties
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from surerec.calibration import Horizon, Promise
-    from surerec.measures import RecipeLike, Scorer
+    from surerec.calibration import GuaranteeKind, Horizon
+    from surerec.measures import MeasureLike, Scorer
     from surerec.precedence import PrecedenceStatistics
 
 AGES: Final = (
@@ -60,7 +60,7 @@ _MOST_DAYS: Final = 1_000_000
 
 
 @dataclass(frozen=True)
-class Calendar:
+class TemporalSplit:
     """How held-out interactions are cut out of the calendar.
 
     Attributes
@@ -69,13 +69,13 @@ class Calendar:
         Length of a window.
     horizon : float or int
         A number of next items in the window; a share takes all of the window.
-    min_known : int
+    min_history : int
         Users of whom less was known at a window's beginning are left out.
     n_users : int
         How many users calibrate, and are tested, at most, in each window.
     min_users : int
         A model that would be calibrated or tested on fewer users is left out of a window.
-    seed : int
+    random_state : int
         Of the choice of users.
     ties : {"order", "strict"}
         Whether items of one instant precede each other; see
@@ -84,19 +84,19 @@ class Calendar:
 
     days: float
     horizon: Horizon = 0.4
-    min_known: int = 5
+    min_history: int = 5
     n_users: int = 2000
     min_users: int = 20
-    seed: int = 0
+    random_state: int = 0
     ties: Ties = "order"
 
     def __post_init__(self) -> None:
         must = f"a number of days above 0, and {_MOST_DAYS:,} at the most"
         check_number("days", self.days, _SHORTEST, _MOST_DAYS, must, ends=(True, True))
         check_horizon(self.horizon)
-        for name in ("min_known", "n_users", "min_users"):
+        for name in ("min_history", "n_users", "min_users"):
             check_whole(name, getattr(self, name))
-        check_seed(self.seed)
+        check_random_state(self.random_state)
         check_choice("ties", self.ties, get_args(Ties))
 
     @property
@@ -108,21 +108,23 @@ class Calendar:
         """Return the cases of the window that begins then; none if nobody consumed anything."""
         end = begin + self.length
         try:
-            found = window_cases(interactions, begin, end, self.horizon, min_known=self.min_known)
+            found = window_cases(
+                interactions, begin, end, self.horizon, min_history=self.min_history
+            )
         except InputError:
             nobody = np.empty(0, dtype=np.int64)
             return Cases(interactions, nobody, nobody, nobody, begin)
-        return found.sample(self.n_users, self.seed)
+        return found.sample(self.n_users, self.random_state)
 
 
-def calendar_windows(interactions: Interactions, calendar: Calendar) -> list[int]:
+def temporal_windows(interactions: Interactions, calendar: TemporalSplit) -> list[int]:
     """Return the beginnings of the windows that can be tested, the latest last.
 
     A test window has three whole windows before it, for the oldest model to learn from and to be
     calibrated on, and lies within the data.
     """
     check_kind("interactions", interactions, Interactions, "Interactions")
-    check_kind("calendar", calendar, Calendar, "a Calendar of windows")
+    check_kind("calendar", calendar, TemporalSplit, "a Calendar of windows")
     if not interactions.n_rows:
         raise InputError("The data hold no interactions: there is no calendar to look at.")
     first, last = int(interactions.times.min()), int(interactions.times.max()) + 1
@@ -139,11 +141,11 @@ def calendar_windows(interactions: Interactions, calendar: Calendar) -> list[int
 
 def backtest(
     interactions: Interactions,
-    recipe: RecipeLike,
-    calendar: Calendar,
+    recipe: MeasureLike,
+    calendar: TemporalSplit,
     *,
-    cut: Cut = "rank",
-    promise: str | Promise = "miss-rate",
+    threshold: ThresholdUnit = "rank",
+    guarantee: str | GuaranteeKind = "recall",
     epsilons: Sequence[float] = CHECKED_EPSILONS,
     n_windows: int | None = None,
 ) -> pl.DataFrame:
@@ -167,13 +169,13 @@ def backtest(
     interactions : Interactions
         The profiles.
     recipe : str, Recipe or callable
-        What makes a scorer from statistics, as :func:`surerec.measures.as_recipe` takes it. What
+        What makes a scorer from statistics, as :func:`surerec.measures.as_measure` takes it. What
         comes fitted is refused: it may have seen what it is tested on.
     calendar : Calendar
         The windows.
-    cut : {"rank", "score"}, default="rank"
+    threshold : {"rank", "score"}, default="rank"
         Of the sets.
-    promise : {"miss-rate", "hit"}, default="miss-rate"
+    guarantee : {"recall", "hit"}, default="recall"
         What is checked.
     epsilons : sequence of float, optional
         The significance levels.
@@ -195,13 +197,13 @@ def backtest(
         If the data are too short for the windows, no window has enough people, or the scorer cannot
         be fitted on the past.
     """
-    check_choice("cut", cut, get_args(Cut))
-    find_promise(promise)
+    check_choice("threshold", threshold, get_args(ThresholdUnit))
+    find_guarantee(guarantee)
     levels = check_numbers("epsilons", epsilons).tolist()
     if n_windows is not None:
         check_whole("n_windows", n_windows)
     made = refittable(recipe)
-    begins = calendar_windows(interactions, calendar)[-n_windows if n_windows else 0 :]
+    begins = temporal_windows(interactions, calendar)[-n_windows if n_windows else 0 :]
     # Windows share fits and outcomes: what is kept is needed again for the next two windows.
     cases = lru_cache(maxsize=4)(partial(calendar.cases, interactions))
 
@@ -215,7 +217,7 @@ def backtest(
         """Return how a model that was counted up to a date does in a window."""
         statistics, scorer = fitted(date)
         doing = f"Futures from {day_of(window)}"
-        keep = cut == "score"
+        keep = threshold == "score"
         return observe(scorer, statistics, cases(window), keep_candidates=keep, doing=doing)
 
     rows = []
@@ -228,16 +230,16 @@ def backtest(
                 continue
             try:
                 found = observed(counted, window), observed(counted_then, begin)
-            except TooFewUsers:
+            except TooFewUsersError:
                 continue  # there was nothing to learn from yet
             if min(map(len, found)) >= calendar.min_users:
                 about = {"window": day_of(begin), "model": model}
-                compared = _compare(*found, cut, promise, levels, calendar.seed)
+                compared = _compare(*found, threshold, guarantee, levels, calendar.random_state)
                 rows += [about | row for row in compared]
     if not rows:
         raise InputError(
             f"{interactions.name or 'The data'}: in no window of {calendar.days:g} days did "
-            f"{calendar.min_users} users of whom {calendar.min_known} items were known consume "
+            f"{calendar.min_users} users of whom {calendar.min_history} items were known consume "
             "anything; set longer windows."
         )
     return pl.DataFrame(rows, schema_overrides={"size": pl.Float64})
@@ -246,19 +248,19 @@ def backtest(
 def _compare(
     calibration: Outcomes,
     tested: Outcomes,
-    cut: Cut,
-    promise: str | Promise,
+    threshold: ThresholdUnit,
+    guarantee: str | GuaranteeKind,
     epsilons: Sequence[float],
-    seed: int,
+    random_state: int,
 ) -> Iterator[dict[str, Any]]:
     """Yield how the tested users did with the thresholds of the others, a row for each ε."""
-    curves = [risk_curve(found, cut, promise) for found in (calibration, tested)]
+    curves = [risk_curve(found, threshold, guarantee) for found in (calibration, tested)]
     users = np.arange(len(tested))
     if calibration is tested:
-        half = np.random.default_rng(seed).permutation(len(tested)) % 2 == 0
+        half = np.random.default_rng(random_state).permutation(len(tested)) % 2 == 0
         curves = [curves[0].of_owners(half), curves[1].of_owners(~half)]
         users = np.flatnonzero(~half)
-    found = cut_sets(curves[0], curves[1], tested, users, cut, epsilons)
+    found = cut_sets(curves[0], curves[1], tested, users, threshold, epsilons)
     for epsilon, at, losses, sizes in zip(epsilons, *found, strict=True):
         yield {
             "epsilon": epsilon,
@@ -269,5 +271,5 @@ def _compare(
             "floor": curves[0].lowest_level(),
             "n_calibration": curves[0].n_users,
             "n_test": len(users),
-            "unknown": risk_curve(tested, cut).unknown_loss,
+            "unknown": risk_curve(tested, threshold).unknown_loss,
         }

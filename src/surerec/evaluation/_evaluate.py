@@ -18,7 +18,7 @@ from surerec.errors import InputError
 from surerec.evaluation._metrics import hits_curve, ranking_metrics
 from surerec.evaluation._protocol import EPSILONS, SplitOrder, choose_users, split_user, validity
 from surerec.evaluation._sets import for_each
-from surerec.measures import Query, as_recipe, as_scorer
+from surerec.measures import Query, as_measure, as_scorer
 from surerec.precedence import as_statistics
 from surerec.recommenders import Recommender
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from surerec.calibration import Assessment, ItemAssessment
     from surerec.evaluation._protocol import Shares, Split
     from surerec.interactions import Interactions
-    from surerec.measures import RecipeLike, Scorer
+    from surerec.measures import MeasureLike, Scorer
     from surerec.precedence import PrecedenceStatistics
     from surerec.recommenders import FittedModel
 
@@ -192,11 +192,11 @@ def evaluate_user(
     order: SplitOrder = "time",
     shares: Shares | None = None,
     k: int = 10,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> list[dict[str, object]]:
     """Split one user's profile, let the algorithms judge, and return a row of metrics for each."""
     profiles = statistics.require_profiles("there is nobody to evaluate")
-    split = split_user(profiles, user, shares=shares, order=order, seed=seed)
+    split = split_user(profiles, user, shares=shares, order=order, random_state=random_state)
     candidates = candidates_of(statistics, split)
     relevant = np.isin(candidates, split.test)
     unknown = unknown_among(statistics, split, candidates)
@@ -224,14 +224,14 @@ def evaluate_user(
 
 
 def evaluate(
-    algorithms: Mapping[str, Recommender | RecipeLike],
+    algorithms: Mapping[str, Recommender | MeasureLike],
     data: Interactions | PrecedenceStatistics,
     *,
     n_users: int = 500,
     order: SplitOrder = "time",
     shares: Shares | None = None,
     k: int = 10,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> Evaluation:
     """Evaluate recommenders or scorers under the paper's protocol.
 
@@ -242,7 +242,7 @@ def evaluate(
     ----------
     algorithms : mapping of str to Recommender or recipe
         By name. Recommenders are fitted anew, with the protocol's split; so is what
-        :func:`surerec.measures.as_recipe` takes, unless it comes fitted.
+        :func:`surerec.measures.as_measure` takes, unless it comes fitted.
     data : Interactions or PrecedenceStatistics
         The profiles, or counts made of them.
     n_users : int, default=500
@@ -253,13 +253,13 @@ def evaluate(
         By default 30 % training, 30 % calibration.
     k : int, default=10
         The cut of precision, recall and F1.
-    seed : int, default=0
+    random_state : int, default=0
         Of the choice of users and the random split.
 
     Examples
     --------
     >>> import surerec as sr
-    >>> films = sr.datasets.synthetic(n_users=100, n_items=60, n_rows=2500, seed=1)
+    >>> films = sr.datasets.synthetic(n_users=100, n_items=60, n_rows=2500, random_state=1)
     >>> found = evaluate({"ICRS12": sr.InductiveConformal("CM12")}, films, n_users=20)
     >>> found.metrics().filter(metric="ap")["mean"].item() > 0.1
     True
@@ -281,12 +281,18 @@ def evaluate(
         # Fitted here once: what is learned must not be learned again for every user.
         name: partial(assess_model, each.fitted_on(statistics).model_)
         if isinstance(each, Recommender)
-        else partial(assess_split, as_scorer(as_recipe(each).fit(statistics), statistics.n_items))
+        else partial(assess_split, as_scorer(as_measure(each).fit(statistics), statistics.n_items))
         for name, each in algorithms.items()
     }
-    users = choose_users(profiles, n_users, seed=seed)
+    users = choose_users(profiles, n_users, random_state=random_state)
     one = partial(
-        evaluate_user, judge_by(fitted), statistics, order=order, shares=shares, k=k, seed=seed
+        evaluate_user,
+        judge_by(fitted),
+        statistics,
+        order=order,
+        shares=shares,
+        k=k,
+        random_state=random_state,
     )
     rows = [row for found in for_each(one, users.tolist(), "Evaluating") for row in found]
     return Evaluation(pl.DataFrame(rows, infer_schema_length=None))

@@ -122,7 +122,7 @@ def ranking_metrics(scores: ArrayLike, relevant: ArrayLike, *, k: int = 10) -> R
     >>> metrics.precision, metrics.recall
     (0.25, 0.5)
     """
-    cut = check_whole("k", k)
+    threshold = check_whole("k", k)
     ranking = _TiedRanking.of(scores, relevant)
     sizes, hits, above, group, place = ranking
     ranks, n_relevant = np.arange(1, len(group) + 1), int(hits.sum())
@@ -141,15 +141,15 @@ def ranking_metrics(scores: ArrayLike, relevant: ArrayLike, *, k: int = 10) -> R
     later = np.arange(1, size - hit + 1)
     at = hit / size * np.cumprod(np.append(1.0, (size - hit - later + 1) / (size - later)))
     before = int(sizes[:first].sum())
-    among = float(ranking.curve(min(cut, len(group)))[-1])
+    among = float(ranking.curve(min(threshold, len(group)))[-1])
     return RankingMetrics(
         ap=float(chance @ precisions) / n_relevant,
         auc=half_wins / (2 * n_relevant * n_others) if n_others else np.nan,
         ndcg=float(chance @ discounts / discounts[:n_relevant].sum()),
         rr=float((at / np.arange(before + 1, before + 1 + len(at))).sum()),
-        precision=among / cut,
+        precision=among / threshold,
         recall=among / n_relevant,
-        f1=2 * among / (cut + n_relevant),
+        f1=2 * among / (threshold + n_relevant),
     )
 
 

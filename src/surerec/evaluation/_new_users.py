@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from surerec._arguments import check_kind, check_number, check_seed, check_whole
-from surerec.calibration import Cases, codes_in, find_promise, observe, profile_cases
-from surerec.errors import InputError, NotOffered
+from surerec._arguments import check_kind, check_number, check_random_state, check_whole
+from surerec.calibration import Cases, codes_in, find_guarantee, observe, profile_cases
+from surerec.errors import InputError, NotSupportedError
 from surerec.evaluation._sets import (
     CHECKED_EPSILONS,
     losses_at,
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.calibration import Cut, Horizon, Outcomes, Promise
-    from surerec.measures import RecipeLike
+    from surerec.calibration import GuaranteeKind, Horizon, Outcomes, ThresholdUnit
+    from surerec.measures import MeasureLike
     from surerec.precedence import Ties
 
 FEWEST_USERS: Final = 20
@@ -60,7 +60,7 @@ class UserSplit(NamedTuple):
 
 
 def split_users(
-    interactions: Interactions, fit_share: float = 0.5, *, seed: int | tuple[int, ...] = 0
+    interactions: Interactions, fit_share: float = 0.5, *, random_state: int | tuple[int, ...] = 0
 ) -> UserSplit:
     """Split users at random, each part with a catalogue of its own.
 
@@ -70,13 +70,13 @@ def split_users(
         The histories.
     fit_share : float, default=0.5
         The share of the users that are fitted.
-    seed : int or tuple of int, default=0
+    random_state : int or tuple of int, default=0
         Of the split.
 
     Examples
     --------
     >>> import surerec as sr
-    >>> films = sr.datasets.synthetic(n_users=50, n_items=40, n_rows=900, seed=1)
+    >>> films = sr.datasets.synthetic(n_users=50, n_items=40, n_rows=900, random_state=1)
     >>> parts = split_users(films, 0.6)
     >>> parts.fit.n_users, parts.new.n_users
     (30, 20)
@@ -84,7 +84,7 @@ def split_users(
     set()
     """
     users = np.flatnonzero(np.diff(interactions.offsets))
-    order = np.random.default_rng(seed).permutation(users)
+    order = np.random.default_rng(random_state).permutation(users)
     return split_by(interactions, order[: round(fit_share * len(users))])
 
 
@@ -160,20 +160,20 @@ class NewUserTest:
 
 def new_user_test(
     interactions: Interactions,
-    measure: RecipeLike = "CM12",
+    measure: MeasureLike = "CM12",
     *,
-    promise: str | Promise = "miss-rate",
+    guarantee: str | GuaranteeKind = "recall",
     horizon: Horizon | None = None,
-    cut: Cut = "score",
+    threshold: ThresholdUnit = "score",
     significances: Sequence[float] = CHECKED_EPSILONS,
     n_splits: int = 3,
     fit_share: float = 0.5,
     max_users: int = 2000,
-    min_known: int = 5,
+    min_history: int = 5,
     delta: float = 0.1,
     ties: Ties = "order",
     diagnose: bool = True,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> NewUserTest:
     """Fit a model on some users, and measure what the others receive.
 
@@ -187,11 +187,11 @@ def new_user_test(
         The histories.
     measure : str or object, default="CM12"
         What :class:`surerec.PopulationConformal` takes as `measure`, if it can be fitted.
-    promise : {"miss-rate", "hit", "precision"} or Promise, default="miss-rate"
+    guarantee : {"recall", "hit", "precision"} or Promise, default="recall"
         The guarantee. For a precision, ε is one minus the precision.
     horizon : float or int, optional
         What is held out of each history; by default what the guarantee is usually about.
-    cut : {"rank", "score"}, default="score"
+    threshold : {"rank", "score"}, default="score"
         How sets are cut.
     significances : sequence of float
         The nominal ε.
@@ -201,7 +201,7 @@ def new_user_test(
         The share of the users that are fitted.
     max_users : int, default=2000
         How many users calibrate, and how many are tested, at most, in each split.
-    min_known : int, default=5
+    min_history : int, default=5
         Users with fewer known items neither calibrate nor are tested.
     delta : float, default=0.1
         For a precision, the probability with which the guarantee may fail.
@@ -209,7 +209,7 @@ def new_user_test(
         How items of one instant are counted; see :func:`surerec.count_precedence`.
     diagnose : bool, default=True
         Rank the calibration users once more, for the tables `support` and `ranking`.
-    seed : int, default=0
+    random_state : int, default=0
         Of splits and fits.
 
     Returns
@@ -226,7 +226,7 @@ def new_user_test(
     --------
     >>> import surerec as sr
     >>> from surerec.evaluation import new_user_test
-    >>> films = sr.datasets.synthetic(n_users=400, n_items=80, n_rows=9000, seed=1)
+    >>> films = sr.datasets.synthetic(n_users=400, n_items=80, n_rows=9000, random_state=1)
     >>> found = new_user_test(films, "CM12", significances=(0.1, 0.3), n_splits=2)
     >>> found.table()["holds"].to_list()
     [True, True]
@@ -235,26 +235,26 @@ def new_user_test(
     check_number("fit_share", fit_share, 0, 1, "between 0 and 1")
     check_whole("n_splits", n_splits)
     check_whole("max_users", max_users, lowest=FEWEST_USERS)
-    check_seed(seed)
+    check_random_state(random_state)
     refittable(measure)
-    promise = find_promise(promise)
-    horizon = horizon or promise.horizon
+    guarantee = find_guarantee(guarantee)
+    horizon = horizon or guarantee.horizon
     rows: list[dict[str, Any]] = []
     ranked: list[pl.DataFrame] = []
     for split in range(n_splits):
-        parts = split_users(interactions, fit_share, seed=(seed, split))
+        parts = split_users(interactions, fit_share, random_state=(random_state, split))
         model = PopulationConformal(
             measure,
-            promise=promise,
+            guarantee=guarantee,
             horizon=horizon,
-            cut=cut,
+            threshold=threshold,
             n_calibration=max_users,
-            min_known=min_known,
-            seed=seed + split,
+            min_history=min_history,
+            random_state=random_state + split,
         ).fit(count_precedence(parts.fit, ties=ties))
-        cases = profile_cases(parts.new, horizon, min_known=min_known)
-        cases = cases.sample(max_users, seed + split)
-        outcomes, found = _ask(model, cases, cut, significances, delta)
+        cases = profile_cases(parts.new, horizon, min_history=min_history)
+        cases = cases.sample(max_users, random_state + split)
+        outcomes, found = _ask(model, cases, threshold, significances, delta)
         rows += [{"split": split, **row} for row in found]
         if diagnose:
             # Users and items of several fits are others.
@@ -265,7 +265,7 @@ def new_user_test(
                     pl.col("user") + split * interactions.n_users,
                     item.otherwise(-1).alias("item"),
                 )
-                for items in _ranked_items(model, outcomes, cut)
+                for items in _ranked_items(model, outcomes, threshold)
             ]
     items = pl.concat(ranked) if diagnose else None
     return NewUserTest(
@@ -283,21 +283,21 @@ def _variance(losses: NDArray[np.float64]) -> float:
 def _ask(
     model: PopulationConformal,
     cases: Cases,
-    cut: Cut,
+    threshold: ThresholdUnit,
     significances: Sequence[float],
     delta: float,
 ) -> tuple[list[Outcomes], list[dict[str, Any]]]:
     """Ask a fitted model about new users; return their outcomes, and a row for each ε."""
-    promise, statistics = find_promise(model.promise), model.statistics_
-    chances, levels = model.model_.calibration.chances, np.array(significances)
-    bins = chances.bins if promise.tested and chances is not None else None
-    if promise.tested:
+    guarantee, statistics = find_guarantee(model.guarantee), model.statistics_
+    probabilities, levels = model.model_.calibration.probabilities, np.array(significances)
+    bins = probabilities.bins if guarantee.tested and probabilities is not None else None
+    if guarantee.tested:
         n_bins = 0 if bins is None else bins.n
         lowest = [_lowest_bin(model, epsilon, delta, n_bins) for epsilon in significances]
         reachable = np.array(lowest) < n_bins
         floor = float(levels[reachable].min()) if reachable.any() else np.nan
     else:
-        curve = model.calibration_.curve(promise)
+        curve = model.calibration_.curve(guarantee)
         floor = curve.lowest_level()
         reachable = levels >= floor
     at_once = max(64, _CELLS // statistics.n_items)  # a cut by score needs all candidates' shares
@@ -307,14 +307,16 @@ def _ask(
             model.scorer_,
             statistics,
             cases[begin : begin + at_once],
-            keep_candidates=cut == "score" and not promise.tested,
+            keep_candidates=threshold == "score" and not guarantee.tested,
             bins=bins,
             doing="Asking new users",
         )
-        if promise.tested:
+        if guarantee.tested:
             sets.append(_shown(some, lowest))
         else:
-            found = measure_sets(some, cut, promise, calibration=curve, epsilons=significances)
+            found = measure_sets(
+                some, threshold, guarantee, calibration=curve, epsilons=significances
+            )
             sets.append((found.losses, found.sizes))
         parts.append(replace(some, candidate_shares=None))
     n_calibration, n_new = len(model.calibration_), sum(map(len, parts))
@@ -322,10 +324,10 @@ def _ask(
         raise InputError(
             f"The new-user test needs {FEWEST_USERS} calibration users and {FEWEST_USERS} new "
             f"users whom {model.recipe().name} can score, and there are {n_calibration} and "
-            f"{n_new}. Give more users, or a smaller min_known."
+            f"{n_new}. Give more users, or a smaller min_history."
         )
     all_losses, all_sizes = (np.concatenate(each, axis=1) for each in zip(*sets, strict=True))
-    monotone = "miss-rate" if promise.tested else promise
+    monotone = "recall" if guarantee.tested else guarantee
     curves = [risk_curve(part, "rank", monotone) for part in parts]
     unknown = np.concatenate(
         [losses_at(each, np.inf) for each in curves]
@@ -336,10 +338,10 @@ def _ask(
     ):
         shown = ~np.isnan(losses)
         new = _variance(losses[shown])
-        if promise.tested:  # as many calibration users in a hundred are shown anything
+        if guarantee.tested:  # as many calibration users in a hundred are shown anything
             calibration, variance = np.nan, new * n_new / n_calibration
         else:
-            left_out = losses_at(curve, curve.cut(epsilon))
+            left_out = losses_at(curve, curve.threshold(epsilon))
             calibration, variance = float(left_out.mean()), _variance(left_out)
         observed = float(losses[shown].mean()) if shown.any() else np.nan
         error = (new + variance) ** 0.5
@@ -363,11 +365,11 @@ def _ask(
 
 def _lowest_bin(model: PopulationConformal, epsilon: float, delta: float, n_bins: int) -> int:
     """Return the lowest bin that is shown at ε; beyond the last where ε is refused."""
-    anyone = Query(np.arange(min(model.min_known, model.statistics_.n_items)))
+    anyone = Query(np.arange(min(model.min_history, model.statistics_.n_items)))
     try:
         found = model.model_.assess(anyone, options=RecommendOptions(precision=float(1 - epsilon)))
         return int(found.passed(delta).threshold)  # type: ignore[attr-defined]
-    except NotOffered:
+    except NotSupportedError:
         return n_bins
 
 
@@ -385,7 +387,7 @@ def _shown(
 
 
 def _ranked_items(
-    model: PopulationConformal, new: list[Outcomes], cut: Cut
+    model: PopulationConformal, new: list[Outcomes], unit: ThresholdUnit
 ) -> Iterator[pl.DataFrame]:
     """Yield held-out items of calibration users, ranked as for calibration, and of new users."""
     kept, known = model.calibration_, model.statistics_
@@ -396,11 +398,11 @@ def _ranked_items(
     stops = begins + np.bincount(kept.owners, minlength=len(kept))
     cases = Cases(interactions, kept.users, begins, stops)
     calibration = observe(model.scorer_, known, cases, doing="Ranking calibration users")
-    threshold = kept.curve("miss-rate").cut(DIAGNOSED)
+    threshold = kept.curve("recall").threshold(DIAGNOSED)
     own = int(known is model.statistics_)  # how often their own items are counted
     sides = [("calibration", calibration, own), *(("new", part, 0) for part in new)]
     for side, outcomes, counted in sides:
-        entries = outcomes.entries(cut)
+        entries = outcomes.entries(unit)
         codes = codes_in(known, outcomes.cases.interactions)[1]
         consumed = [outcomes.cases.future(case) for case in range(len(outcomes))]
         items = codes[np.concatenate(consumed)]

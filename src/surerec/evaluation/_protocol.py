@@ -12,7 +12,7 @@ from surerec._arguments import (
     check_kind,
     check_mask,
     check_number,
-    check_seed,
+    check_random_state,
     check_whole,
     check_wholes,
 )
@@ -76,7 +76,7 @@ class Split:
 
 
 def choose_users(
-    interactions: Interactions, n_users: int = 500, *, min_length: int = 10, seed: int = 0
+    interactions: Interactions, n_users: int = 500, *, min_length: int = 10, random_state: int = 0
 ) -> NDArray[np.int64]:
     """Choose users at random among those whose profile is long enough.
 
@@ -88,13 +88,13 @@ def choose_users(
         How many; all of them if there are no more.
     min_length : int, default=10
         Shorter profiles are left out.
-    seed : int, default=0
+    random_state : int, default=0
         The same seed chooses the same users.
 
     Examples
     --------
     >>> import surerec as sr
-    >>> films = sr.datasets.synthetic(n_users=100, n_items=50, n_rows=1500, seed=1)
+    >>> films = sr.datasets.synthetic(n_users=100, n_items=50, n_rows=1500, random_state=1)
     >>> len(choose_users(films, 20))
     20
     """
@@ -107,7 +107,7 @@ def choose_users(
             f"{interactions.name or 'The data'}: no user took {min_length} items or more, "
             "so nobody can be evaluated."
         )
-    chosen = np.random.default_rng(check_seed(seed)).permutation(enough)[:n_users]
+    chosen = np.random.default_rng(check_random_state(random_state)).permutation(enough)[:n_users]
     return np.sort(chosen)
 
 
@@ -117,7 +117,7 @@ def split_user(
     *,
     shares: Shares | None = None,
     order: SplitOrder = "time",
-    seed: int = 0,
+    random_state: int = 0,
 ) -> Split:
     """Split a user's profile into training, calibration and test items.
 
@@ -132,18 +132,18 @@ def split_user(
     order : {"time", "random"}, default="time"
         In time order, or with calibration and test drawn at random from what follows the training
         items, which makes them exchangeable.
-    seed : int, default=0
+    random_state : int, default=0
         Of that draw, together with the user.
     """
     check_kind("interactions", interactions, Interactions, "Interactions")
     parts = Shares() if shares is None else check_kind("shares", shares, Shares, "Shares(…)")
     check_choice("order", order, get_args(SplitOrder))
-    check_seed(seed)
-    items = interactions.taken(user).astype(np.int64)
+    check_random_state(random_state)
+    items = interactions.consumed(user).astype(np.int64)
     n_training, n_calibration = parts.sizes(len(items))
     rest = items[n_training:]
     if order == "random":
-        rest = np.random.default_rng((seed, user)).permutation(rest)
+        rest = np.random.default_rng((random_state, user)).permutation(rest)
     return Split(user, items[:n_training], rest[:n_calibration], rest[n_calibration:])
 
 
@@ -187,9 +187,9 @@ def validity(
     counts = check_wholes("counts", counts, 0, levels)
     relevant = check_mask("relevant", relevant, len(counts))
     # Counting at every level once serves all significance levels.
-    cut = left_out_up_to(epsilons, levels)
+    threshold = left_out_up_to(epsilons, levels)
     size, hits = (
-        len(some) - np.cumsum(np.bincount(some, minlength=levels + 1))[cut]
+        len(some) - np.cumsum(np.bincount(some, minlength=levels + 1))[threshold]
         for some in (counts, counts[relevant])
     )
     n_relevant, n_other = int(relevant.sum()), int((~relevant).sum())

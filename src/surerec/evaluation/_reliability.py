@@ -9,7 +9,7 @@ import polars as pl
 
 from surerec.calibration import (
     CalibrationUsers,
-    ItemChances,
+    ItemProbabilities,
     choose,
     codes_in,
     hit_probabilities,
@@ -21,7 +21,7 @@ from surerec.calibration import (
 from surerec.errors import InputError
 from surerec.evaluation._new_users import split_by, split_users
 from surerec.evaluation._sets import for_each
-from surerec.measures import as_recipe
+from surerec.measures import as_measure
 from surerec.precedence import count_precedence
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from surerec.calibration import Cases, Horizon
     from surerec.interactions import Interactions
-    from surerec.measures import RecipeLike, Scorer
+    from surerec.measures import MeasureLike, Scorer
     from surerec.precedence import PrecedenceStatistics
 
 _SHOWN: Final = 10  # the length of short lists
@@ -43,7 +43,7 @@ def item_reliability(
     statistics: PrecedenceStatistics,
     calibrating: Cases,
     asked: Cases,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> pl.DataFrame:
     """Calibrate probabilities on some users, and compare with what other users consumed.
 
@@ -56,7 +56,7 @@ def item_reliability(
     calibrating, asked : Cases
         Known and held-out parts of histories: of the users who calibrate, and of those who are
         asked.
-    seed : int, default=0
+    random_state : int, default=0
         Seed of the choice of a scale.
 
     Returns
@@ -69,12 +69,12 @@ def item_reliability(
     InputError
         If there are too few users to calibrate or to ask.
     """
-    choice = choose(scorer, statistics, calibrating, seed=seed)
+    choice = choose(scorer, statistics, calibrating, random_state=random_state)
     if choice is None:
         raise InputError(f"{len(calibrating):,} users are too few to calibrate probabilities on.")
     outcomes = observe(scorer, statistics, calibrating, bins=choice.bins)
-    chances = ItemChances.of(outcomes, choice)
-    chances.probabilities(np.ones(1), 1)  # fitted once, before threads ask for it
+    probabilities = ItemProbabilities.of(outcomes, choice)
+    probabilities.probabilities(np.ones(1), 1)  # fitted once, before threads ask for it
     users, items = codes_in(statistics, asked.interactions)
 
     def one(case: int) -> tuple[NDArray[np.float64], ...] | None:
@@ -86,12 +86,12 @@ def item_reliability(
         ranking, _ = rank_items(scorer, statistics, query, scorer.score_query(query))
         consumed = np.isin(ranking.items, items[asked.future(case)])
         ranks = np.arange(1, len(ranking.items) + 1)
-        said = chances.probabilities(ranking.shares, n_known).probability
-        bins = chances.bins.of(ranking.shares, n_known)
+        said = probabilities.probabilities(ranking.shares, n_known).probability
+        bins = probabilities.bins.of(ranking.shares, n_known)
         groups = np.array([ranks <= _SHOWN, said >= _LIKELY, said < _UNLIKELY, ranks > 0])
         hits = consumed.astype(np.float64)
         sums = np.stack((groups.sum(axis=1), groups @ said, groups @ hits), axis=1)
-        spreads = chances.curve.spreads(bins, ranks, n_known, groups)
+        spreads = probabilities.curve.spreads(bins, ranks, n_known, groups)
         best, mass = ranking.of_the_best()
         features = list_features(np.array([n_known]), best[[_SHOWN - 1]], mass[[_SHOWN - 1]])[0]
         return sums, spreads, np.append(features, consumed[:_SHOWN].any())
@@ -117,12 +117,12 @@ def item_reliability(
 
 def new_user_reliability(
     interactions: Interactions,
-    measure: RecipeLike = "CM12",
+    measure: MeasureLike = "CM12",
     *,
     fitted: NDArray[np.integer] | float = 0.5,
     horizon: Horizon = 0.4,
-    min_known: int = 5,
-    seed: int = 0,
+    min_history: int = 5,
+    random_state: int = 0,
 ) -> pl.DataFrame:
     """Compare the probabilities that new users are told with what they consume.
 
@@ -139,9 +139,9 @@ def new_user_reliability(
         The users to fit on: a share, drawn at random, or codes.
     horizon : float or int, default=0.4
         What is held out: a share of the history, or a number of items.
-    min_known : int, default=5
+    min_history : int, default=5
         Users with a shorter history are left out.
-    seed : int, default=0
+    random_state : int, default=0
         Seed of the draws.
 
     Returns
@@ -162,7 +162,7 @@ def new_user_reliability(
     Examples
     --------
     >>> import surerec as sr
-    >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=3)
+    >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, random_state=3)
     >>> top = new_user_reliability(films).row(0, named=True)
     >>> top["group"], abs(top["difference"]) < 3 * top["error"]
     ('top 10', True)
@@ -170,15 +170,17 @@ def new_user_reliability(
     if isinstance(fitted, float):
         if not 0 < fitted < 1:
             raise InputError(f"fitted is {fitted}; it must be a share between 0 and 1.")
-        mine, others = split_users(interactions, fitted, seed=(seed, 7))
+        mine, others = split_users(interactions, fitted, random_state=(random_state, 7))
     else:
         mine, others = split_by(interactions, fitted)
     statistics = count_precedence(mine)
-    scorer = as_recipe(measure).fit(statistics)
+    scorer = as_measure(measure).fit(statistics)
     calibrating, asked = (
-        profile_cases(each, horizon, min_known=min_known) for each in (mine, others)
+        profile_cases(each, horizon, min_history=min_history) for each in (mine, others)
     )
-    return item_reliability(scorer, statistics, calibrating.sample(_MOST, seed), asked, seed)
+    return item_reliability(
+        scorer, statistics, calibrating.sample(_MOST, random_state), asked, random_state
+    )
 
 
 def _row(

@@ -10,19 +10,19 @@ import polars as pl
 
 from surerec._progress import progress
 from surerec._threads import run_blocks
-from surerec.calibration import find_promise
+from surerec.calibration import find_guarantee
 from surerec.conformal import TOLERANCE
 from surerec.errors import InputError
-from surerec.measures import as_recipe
+from surerec.measures import as_measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from surerec.calibration import Cut, Outcomes, Promise
+    from surerec.calibration import GuaranteeKind, Outcomes, ThresholdUnit
     from surerec.conformal import RiskCurve
-    from surerec.measures import Recipe, RecipeLike
+    from surerec.measures import Measure, MeasureLike
 
 CHECKED_EPSILONS: Final = (0.05, 0.1, 0.2, 0.3, 0.5)
 """The significance levels at which guarantees are checked."""
@@ -32,9 +32,9 @@ N_SPLITS: Final = 10
 _Result = TypeVar("_Result")
 
 
-def refittable(measure: RecipeLike) -> Recipe:
+def refittable(measure: MeasureLike) -> Measure:
     """Return the recipe of a measure, or refuse what comes fitted: it may know what is tested."""
-    recipe = as_recipe(measure)
+    recipe = as_measure(measure)
     if not recipe.refits:
         raise InputError(
             f"The scorer {recipe.name} comes fitted and cannot be fitted on other data: pass what "
@@ -59,22 +59,24 @@ def for_each(
     return found
 
 
-def halves(n: int, n_splits: int = N_SPLITS, seed: int = 0) -> Iterator[NDArray[np.bool_]]:
+def halves(n: int, n_splits: int = N_SPLITS, random_state: int = 0) -> Iterator[NDArray[np.bool_]]:
     """Yield which of n users are tested: both halves of each random split, one after the other."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(random_state)
     for _ in range(n_splits):
         tests = rng.permutation(n) % 2 == 0
         yield tests
         yield ~tests
 
 
-def risk_curve(outcomes: Outcomes, cut: Cut, promise: str | Promise = "miss-rate") -> RiskCurve:
+def risk_curve(
+    outcomes: Outcomes, threshold: ThresholdUnit, guarantee: str | GuaranteeKind = "recall"
+) -> RiskCurve:
     """Return the risk curve of all users of these outcomes."""
-    entries = outcomes.entries(cut)
-    return find_promise(promise).curve(entries, outcomes.owners, len(outcomes))
+    entries = outcomes.entries(threshold)
+    return find_guarantee(guarantee).curve(entries, outcomes.owners, len(outcomes))
 
 
-def losses_at(curve: RiskCurve, cut: float) -> NDArray[np.float64]:
+def losses_at(curve: RiskCurve, threshold: float) -> NDArray[np.float64]:
     """Return what each user of a curve loses with a threshold; no set holds what is unknown.
 
     Examples
@@ -84,7 +86,7 @@ def losses_at(curve: RiskCurve, cut: float) -> NDArray[np.float64]:
     >>> losses_at(curve, 5.0).tolist(), losses_at(curve, np.inf).tolist()
     ([0.5, 1.0], [0.0, 1.0])
     """
-    missed = (curve.entries > cut) | np.isinf(curve.entries)
+    missed = (curve.entries > threshold) | np.isinf(curve.entries)
     return np.bincount(
         curve.owners[missed], weights=curve.losses[missed], minlength=curve.n_users
     ).astype(np.float64)
@@ -106,7 +108,7 @@ def cut_sets(
     tested: RiskCurve,
     outcomes: Outcomes,
     users: NDArray[np.intp],
-    cut: Cut,
+    threshold: ThresholdUnit,
     epsilons: Sequence[float],
 ) -> CutSets:
     """Cut the sets of tested users at the thresholds of calibration users.
@@ -119,12 +121,12 @@ def cut_sets(
         That the tested users are part of, with all candidates' shares for a score cut.
     users : array of int
         Which of the outcomes' cases they are.
-    cut : {"rank", "score"}
+    threshold : {"rank", "score"}
         What the entries are.
     epsilons : sequence of float
         The significance levels.
     """
-    return _cut_at(calibration, tested, lambda at: _sizes(outcomes, users, cut, at), epsilons)
+    return _cut_at(calibration, tested, lambda at: _sizes(outcomes, users, threshold, at), epsilons)
 
 
 def _cut_at(
@@ -133,7 +135,7 @@ def _cut_at(
     sizes_at: Callable[[float], NDArray[np.float64]],
     epsilons: Sequence[float],
 ) -> CutSets:
-    cuts = np.array([calibration.cut(epsilon) for epsilon in epsilons])
+    cuts = np.array([calibration.threshold(epsilon) for epsilon in epsilons])
     losses = np.stack([losses_at(tested, at) for at in cuts])
     # With an infinite threshold no set supports ε: the size of the catalogue is no set size.
     nothing = np.full(losses.shape[1], np.nan)
@@ -142,8 +144,10 @@ def _cut_at(
     )
 
 
-def _sizes(outcomes: Outcomes, users: NDArray[np.intp], cut: Cut, at: float) -> NDArray[np.float64]:
-    if cut == "rank":
+def _sizes(
+    outcomes: Outcomes, users: NDArray[np.intp], threshold: ThresholdUnit, at: float
+) -> NDArray[np.float64]:
+    if threshold == "rank":
         return np.minimum(outcomes.n_candidates[users].astype(np.float64), at)
     shares, bound = outcomes.candidate_shares, max(-at, 0.0)
     assert shares is not None  # noqa: S101  # kept for score cuts
@@ -189,8 +193,8 @@ class MeasuredSets(NamedTuple):
 
 def measure_sets(
     outcomes: Outcomes,
-    cut: Cut,
-    promise: str | Promise = "miss-rate",
+    threshold: ThresholdUnit,
+    guarantee: str | GuaranteeKind = "recall",
     **how: Any,
 ) -> MeasuredSets:
     """Test users with the thresholds of others: given ones, or each random half with the other's.
@@ -199,15 +203,15 @@ def measure_sets(
     ----------
     outcomes : Outcomes
         Where the users' held-out items were ranked.
-    cut : {"rank", "score"}
+    threshold : {"rank", "score"}
         How sets are cut.
-    promise : str or Promise
+    guarantee : str or Promise
         What a user loses.
     **how : Any
         Settings of :func:`measure_curve`.
     """
-    whole = risk_curve(outcomes, cut, promise)
-    return measure_curve(whole, lambda users, at: _sizes(outcomes, users, cut, at), **how)
+    whole = risk_curve(outcomes, threshold, guarantee)
+    return measure_curve(whole, lambda users, at: _sizes(outcomes, users, threshold, at), **how)
 
 
 def measure_curve(
@@ -218,7 +222,7 @@ def measure_curve(
     epsilons: Sequence[float] = CHECKED_EPSILONS,
     groups: NDArray[np.int64] | None = None,
     n_splits: int = N_SPLITS,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> MeasuredSets:
     """Test users with the thresholds of others: given ones, or each random half with the other's.
 
@@ -236,14 +240,14 @@ def measure_curve(
         Each user's group, to calibrate within groups: Mondrian thresholds.
     n_splits : int
         How many times users are halved; the means over the splits are returned.
-    seed : int
+    random_state : int
         Of the halves.
     """
     group_of = np.zeros(whole.n_users, dtype=np.int64) if groups is None else groups
     losses, sizes = np.zeros((2, len(epsilons), whole.n_users))
     floors = np.zeros(whole.n_users)
     everyone = np.ones(whole.n_users, dtype=bool)
-    rounds = [everyone] if calibration else list(halves(whole.n_users, n_splits, seed))
+    rounds = [everyone] if calibration else list(halves(whole.n_users, n_splits, random_state))
     for tests in rounds:
         for group in np.unique(group_of):
             mine = tests & (group_of == group)
@@ -259,12 +263,12 @@ def measure_curve(
 
 def coverage_over_splits(
     outcomes: Outcomes,
-    cut: Cut,
-    promise: str | Promise = "miss-rate",
+    threshold: ThresholdUnit,
+    guarantee: str | GuaranteeKind = "recall",
     *,
     epsilons: Sequence[float] = CHECKED_EPSILONS,
     n_splits: int = 20,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> pl.DataFrame:
     """Test each random half of the users with the threshold of the other, many times.
 
@@ -280,14 +284,21 @@ def coverage_over_splits(
     >>> import surerec as sr
     >>> from surerec.calibration import observe, profile_cases
     >>> from surerec.measures import MeasureScorer
-    >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, seed=1)
+    >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, random_state=1)
     >>> counts = sr.count_precedence(films)
     >>> outcomes = observe(MeasureScorer(counts, "CM12"), counts, profile_cases(films, 0.4))
     >>> found = coverage_over_splits(outcomes, "rank", epsilons=[0.2])
     >>> abs(found["loss"].item() - 0.2) < 0.03
     True
     """
-    found = measure_sets(outcomes, cut, promise, epsilons=epsilons, n_splits=n_splits, seed=seed)
+    found = measure_sets(
+        outcomes,
+        threshold,
+        guarantee,
+        epsilons=epsilons,
+        n_splits=n_splits,
+        random_state=random_state,
+    )
     rows = []
     for at, epsilon in enumerate(epsilons):
         size, floor = found.size_and_floor(at)
@@ -297,7 +308,10 @@ def coverage_over_splits(
 
 
 def size_at_miss(
-    outcomes: Outcomes, cut: Cut, miss: float, among: NDArray[np.bool_] | None = None
+    outcomes: Outcomes,
+    threshold: ThresholdUnit,
+    miss: float,
+    among: NDArray[np.bool_] | None = None,
 ) -> float:
     """Compute the mean set size at which the mean miss rate of these users is `miss`.
 
@@ -308,7 +322,7 @@ def size_at_miss(
     ----------
     outcomes : Outcomes
         With all candidates' shares for a score cut.
-    cut : {"rank", "score"}
+    threshold : {"rank", "score"}
         How sets are cut.
     miss : float
         The miss rate.
@@ -316,10 +330,10 @@ def size_at_miss(
         Which of the outcomes' cases; by default all.
     """
     chosen = np.ones(len(outcomes), dtype=bool) if among is None else among
-    curve = risk_curve(outcomes, cut).of_owners(chosen)
+    curve = risk_curve(outcomes, threshold).of_owners(chosen)
     if miss + TOLERANCE < curve.lowest_level():
         return np.nan
     # Without the +1 of a guarantee: (loss + 1) / (n + 1) at this level is a loss of n · miss.
     level = (miss * curve.n_users + 1) / (curve.n_users + 1)
-    found = cut_sets(curve, curve, outcomes, np.flatnonzero(chosen), cut, [level])
+    found = cut_sets(curve, curve, outcomes, np.flatnonzero(chosen), threshold, [level])
     return float(found.sizes.mean())

@@ -182,10 +182,10 @@ def inductive_is_faster(times: pl.DataFrame) -> Claim:
     """
     points, found = [], []
     for name, table in _by_dataset(times):
-        taken = dict(table.select("algorithm", "median_ms").iter_rows())
-        inductive = [time for algorithm, time in taken.items() if algorithm.startswith("ICRS")]
+        consumed = dict(table.select("algorithm", "median_ms").iter_rows())
+        inductive = [time for algorithm, time in consumed.items() if algorithm.startswith("ICRS")]
         middle = median(inductive)
-        factors = {algorithm: time / middle for algorithm, time in taken.items()}
+        factors = {algorithm: time / middle for algorithm, time in consumed.items()}
         found.append(factors)
         points.append(
             f"{name}: the middle one of the {len(inductive)} measures takes {middle:.2f} ms. "

@@ -23,7 +23,7 @@ from surerec.evaluation import (
     write_table,
 )
 from surerec.experiments._study import ALGORITHMS, EXTRA, ORDERS, SHARES, TOPS
-from surerec.measures import MEASURES, ProfileRows, aggregate, as_recipe, log_score
+from surerec.measures import MEASURES, ProfileRows, aggregate, as_measure, log_score
 from surerec.recommenders import InductiveConformal, PrecedenceMining
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def evaluate_users(
         A row for each split, user and algorithm, with the metrics, the expected hits at each k, and
         for each significance level the validity error, efficiency error and set size.
     """
-    users = choose_users(interactions, settings.n_users, seed=settings.seed)
+    users = choose_users(interactions, settings.n_users, random_state=settings.random_state)
     starts = range(0, len(users), _USERS_AT_ONCE)
     paths = {
         (order, start): folder.absolute() / f"{order}-{start:05d}.parquet"
@@ -149,7 +149,7 @@ def _evaluate_some(
         row
         for user in users.tolist()
         for row in evaluate_user(
-            judge, statistics, user, order=order, k=settings.k, seed=settings.seed
+            judge, statistics, user, order=order, k=settings.k, random_state=settings.random_state
         )
     ]
     write_table(pl.DataFrame(rows, infer_schema_length=None), path)
@@ -161,10 +161,14 @@ def extra_users(statistics: PrecedenceStatistics, settings: StudySettings) -> pl
     They are trained here, once, whichever engine evaluates the others.
     """
     fitted = {
-        f"ICRS-{measure}": as_recipe(measure, seed=settings.seed).fit(statistics)
+        f"ICRS-{measure}": as_measure(measure, random_state=settings.random_state).fit(statistics)
         for measure in settings.extra
     }
-    how: dict[str, Any] = {"n_users": settings.n_users, "k": settings.k, "seed": settings.seed}
+    how: dict[str, Any] = {
+        "n_users": settings.n_users,
+        "k": settings.k,
+        "random_state": settings.random_state,
+    }
     return pl.concat(evaluate(fitted, statistics, order=order, **how).users for order in ORDERS)
 
 
@@ -191,7 +195,9 @@ def tuning_table(
         if training + calibration < 1
         for algorithm in ("ICRS3", "ICRS12")
     ]
-    users = choose_users(interactions, settings.tuning_users, seed=settings.seed).tolist()
+    users = choose_users(
+        interactions, settings.tuning_users, random_state=settings.random_state
+    ).tolist()
     rows = spread(partial(_tune, users, settings.k), runs, f"{name}: tuning")
     return pl.DataFrame(rows, infer_schema_length=None)
 

@@ -355,7 +355,7 @@ def _settings(settings: StudySettings) -> Table:
     rows = {
         "data sets": ", ".join(source.name for source in settings.datasets),
         "users evaluated in each": str(settings.n_users),
-        "seed": str(settings.seed),
+        "random_state": str(settings.random_state),
         **versions(),
     }
     return Table(

@@ -72,7 +72,7 @@ class StudySettings:
     """What to run on."""
     n_users: int = 500
     """Users evaluated in each data set."""
-    seed: int = 0
+    random_state: int = 0
     """Of the choice of users and of the random split."""
     k: int = 10
     """The cut of precision, recall and F1."""

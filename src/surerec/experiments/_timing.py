@@ -52,7 +52,7 @@ def times_table(
 ) -> pl.DataFrame:
     """Measure each algorithm's time per recommendation: all p-values of one user, one thread."""
     interactions = statistics.interactions
-    users = choose_users(interactions, settings.timed_users, seed=settings.seed + 1)
+    users = choose_users(interactions, settings.timed_users, random_state=settings.random_state + 1)
     names = (*ALGORITHMS, PLAIN)
     rows = []
     with progress(f"{name}: execution times", total=len(names)) as advance:
@@ -72,7 +72,7 @@ def times_table(
 
 @lru_cache(maxsize=1)
 def _counts(n_items: int) -> PrecedenceStatistics:
-    return count_precedence(synthetic(2_000, n_items, 100_000, popularity=0.5, seed=0))
+    return count_precedence(synthetic(2_000, n_items, 100_000, popularity=0.5, random_state=0))
 
 
 def growth_table() -> pl.DataFrame:
@@ -98,8 +98,8 @@ def growth_table() -> pl.DataFrame:
                 if algorithm != ALGORITHMS[0]:
                     model.set_params(train_share=n_training / (n_training + n_later))
                 model.fit(statistics).model_.assess(Query(known), candidates)  # warm up
-                taken = _milliseconds(model, Query(known), candidates)
-                rows.append((algorithm, variable, value, taken))
+                consumed = _milliseconds(model, Query(known), candidates)
+                rows.append((algorithm, variable, value, consumed))
             advance(1)
     _counts.cache_clear()
     table = pl.DataFrame(rows, ["algorithm", "variable", "value", "milliseconds"], orient="row")

@@ -17,12 +17,12 @@ from surerec.interactions._names import find_columns
 from surerec.interactions._profiles import Profiles, build_profiles, select_profiles
 from surerec.interactions._reading import as_interactions, read_interactions
 from surerec.interactions._titles import TitlesRead, read_titles, titles_by_code
-from surerec.interactions._user_groups import (
+from surerec.interactions._user_segments import (
     OTHER,
-    UserGroups,
+    Segmentation,
     pool_segments,
     read_members,
-    read_user_groups,
+    read_user_segments,
 )
 
 __all__ = [
@@ -36,9 +36,9 @@ __all__ = [
     "Profiles",
     "RowsRead",
     "ScoredLists",
+    "Segmentation",
     "Selected",
     "TitlesRead",
-    "UserGroups",
     "as_interactions",
     "build_profiles",
     "check_moment",
@@ -52,7 +52,7 @@ __all__ = [
     "read_members",
     "read_time",
     "read_titles",
-    "read_user_groups",
+    "read_user_segments",
     "refuse_unknown_address",
     "select_profiles",
     "titles_by_code",

@@ -198,7 +198,7 @@ class GrowingInteractions(Interactions):
         """Number of interactions."""
         return self._n_rows
 
-    def taken(self, user: int) -> NDArray[np.uint32]:
+    def consumed(self, user: int) -> NDArray[np.uint32]:
         """Return the codes of the items that a user, by code, took, in time order."""
         return self._profile(check_code("user", user, self.n_users))[0]
 
@@ -211,7 +211,7 @@ class GrowingInteractions(Interactions):
         if found is not None:
             return found
         if user < self.base.n_users:
-            return self.base.taken(user), self.base.times_of(user)
+            return self.base.consumed(user), self.base.times_of(user)
         return _NO_ITEMS, _NO_TIMES
 
     def insert(self, user: int, item: int, time: int) -> Placed | None:
@@ -275,9 +275,9 @@ class GrowingInteractions(Interactions):
         return self._flattened().offsets
 
     @property
-    def items_taken(self) -> NDArray[np.uint32]:  # type: ignore[override]
+    def item_codes(self) -> NDArray[np.uint32]:  # type: ignore[override]
         """Item codes of all profiles, end to end."""
-        return self._flattened().items_taken
+        return self._flattened().item_codes
 
     @property
     def times(self) -> NDArray[np.int64]:  # type: ignore[override]
@@ -307,13 +307,13 @@ class GrowingInteractions(Interactions):
         """
         flat = self._flattened()
         there = np.array([self.users.is_there(code) for code in range(self.n_users)], dtype=bool)
-        taken, kept = popular_first(flat.items_taken, self.n_items)
+        consumed, kept = popular_first(flat.item_codes, self.n_items)
         offsets = np.concatenate((flat.offsets[:-1][there], flat.offsets[-1:]))
         settled = Interactions(
             IdMap(flat.users.ids.gather(np.flatnonzero(there)).rechunk(), noun=self.users.noun),
             IdMap(flat.items.ids.gather(kept).rechunk(), noun=self.items.noun),
             offsets,
-            taken,
+            consumed,
             flat.times,
             name=self.name,
             origin=self.origin,

@@ -12,7 +12,7 @@ from numba import njit
 
 from surerec._arguments import check_choice, check_list, check_whole
 from surerec._words import near, shown
-from surerec.errors import InputError, UnknownId
+from surerec.errors import InputError, UnknownIdError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -163,7 +163,7 @@ class IdMap:
 
         Raises
         ------
-        UnknownId
+        UnknownIdError
             If the id is unknown; the sentence names near ones.
         """
         if type(value) is int and -_BEYOND <= value < _BEYOND and self._is_sorted_numbers():
@@ -182,7 +182,7 @@ class IdMap:
         codes = self.codes(wanted)
         if (codes < 0).any():
             value = wanted[int(np.argmax(codes < 0))]
-            raise UnknownId(self.noun, value, partial(self.near, value))
+            raise UnknownIdError(self.noun, value, partial(self.near, value))
         return codes
 
     def select(self, values: Iterable[Any], unknown: str = "check") -> Selected:
@@ -213,7 +213,7 @@ class IdMap:
         skipped = tuple(v for v, code in zip(given, codes.tolist(), strict=True) if code < 0)
         found = Selected(codes[codes >= 0], skipped, self.noun)
         if len(given) == 1 and skipped:
-            raise UnknownId(self.noun, given[0], partial(self.near, given[0]))
+            raise UnknownIdError(self.noun, given[0], partial(self.near, given[0]))
         too_many = len(skipped) > len(found.codes) and unknown == "check"
         if skipped and (too_many or not len(found.codes)):
             kind = "text" if self.ids.dtype == pl.String else "integers"

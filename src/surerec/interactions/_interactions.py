@@ -77,11 +77,11 @@ def check_profiles(
             f"{n_codes:,} items need {in_words(_PER_ITEM * n_codes)} of memory, which is not free; "
             "number them from 0 without gaps."
         )
-    taken = codes.astype(np.uint32)
-    repeat = first_bad_profile(offsets, taken, n_codes)
+    consumed = codes.astype(np.uint32)
+    repeat = first_bad_profile(offsets, consumed, n_codes)
     if repeat >= 0:
         raise InputError(f"The profile at place {repeat:,} has an item twice.")
-    return taken
+    return consumed
 
 
 def check_times(offsets: NDArray[np.int64], times: Any, n_rows: int) -> NDArray[np.int64]:
@@ -147,7 +147,7 @@ class Interactions:
     Made by :func:`surerec.read_interactions`, :func:`surerec.load_dataset` or
     :func:`surerec.datasets.synthetic`. Inside, users and items are codes ``0 … n − 1``; all of
     these number items by popularity, the most consumed first, which is fast. The user with code
-    ``u`` took ``items_taken[offsets[u]:offsets[u + 1]]``, in that order: see :meth:`taken`.
+    ``u`` took ``item_codes[offsets[u]:offsets[u + 1]]``, in that order: see :meth:`taken`.
 
     Attributes
     ----------
@@ -155,7 +155,7 @@ class Interactions:
         Ids and codes.
     offsets : array of int64, n_users + 1
         Where each profile begins.
-    items_taken : array of uint32
+    item_codes : array of uint32
         Item codes of all profiles, end to end; no item twice in one profile.
     times : array of int64
         When, in microseconds since 1970.
@@ -189,7 +189,7 @@ class Interactions:
         users: IdMap,
         items: IdMap,
         offsets: NDArray[np.int64],
-        items_taken: NDArray[np.uint32],
+        item_codes: NDArray[np.uint32],
         times: NDArray[np.int64],
         *,
         titles: Any = None,
@@ -200,7 +200,7 @@ class Interactions:
         self.users = users
         self.items = items
         self.offsets = offsets
-        self.items_taken = items_taken
+        self.item_codes = item_codes
         self.times = times
         known: dict[str, pl.Series] = {}
         if titles is not None:
@@ -209,7 +209,7 @@ class Interactions:
         self.genres = known.get(Columns.Genres)
         self.name = name
         self.origin = origin
-        self.rows_read = rows_read or RowsRead(rows=len(items_taken))
+        self.rows_read = rows_read or RowsRead(rows=len(item_codes))
 
     @classmethod
     def from_profiles(
@@ -250,18 +250,18 @@ class Interactions:
         n_users = max(len(starts) - 1, 0)
         user_map = IdMap(given_ids("user_ids", user_ids, n_users), noun="user")
         all_items = None if item_ids is None else given_ids("item_ids", item_ids)
-        taken = check_profiles(starts, items, None if all_items is None else len(all_items))
-        n_items = len(all_items) if all_items is not None else int(taken.max(initial=0)) + 1
+        consumed = check_profiles(starts, items, None if all_items is None else len(all_items))
+        n_items = len(all_items) if all_items is not None else int(consumed.max(initial=0)) + 1
         if times is None:
-            times = np.arange(len(taken)) - np.repeat(starts[:-1], np.diff(starts))
-        taken, kept = popular_first(taken, n_items)
+            times = np.arange(len(consumed)) - np.repeat(starts[:-1], np.diff(starts))
+        consumed, kept = popular_first(consumed, n_items)
         item_ids = pl.Series(kept) if all_items is None else all_items.gather(kept)
         return cls(
             user_map,
             IdMap(item_ids, noun="item"),
             starts,
-            taken,
-            check_times(starts, times, len(taken)),
+            consumed,
+            check_times(starts, times, len(consumed)),
             titles=titles,
             name=check_optional_text("name", name),
             origin=check_optional_text("origin", origin),
@@ -299,7 +299,7 @@ class Interactions:
     @property
     def n_rows(self) -> int:
         """Number of interactions: each user's items, each counted once."""
-        return len(self.items_taken)
+        return len(self.item_codes)
 
     def __repr__(self) -> str:
         named = f"{self.name!r}, " if self.name else ""
@@ -308,16 +308,16 @@ class Interactions:
             f"{self.n_rows:,} rows)"
         )
 
-    def taken(self, user: int) -> NDArray[np.uint32]:
+    def consumed(self, user: int) -> NDArray[np.uint32]:
         """Return the codes of the items that a user, by code, took, in time order.
 
         Examples
         --------
-        >>> Interactions.from_profiles([0, 2, 3], [1, 0, 1]).taken(0)
+        >>> Interactions.from_profiles([0, 2, 3], [1, 0, 1]).consumed(0)
         array([0, 1], dtype=uint32)
         """
         code = check_code("user", user, self.n_users)
-        return self.items_taken[self.offsets[code] : self.offsets[code + 1]]
+        return self.item_codes[self.offsets[code] : self.offsets[code + 1]]
 
     def times_of(self, user: int) -> NDArray[np.int64]:
         """Return when a user, by code, took each item: microseconds since 1970, ascending.
@@ -343,7 +343,7 @@ class Interactions:
     def profile(self, user: Any) -> pl.DataFrame:
         """Return what a user took, in order: ``item_id``, ``datetime`` and, if known, ``title``."""
         code = self.users.code(user)
-        codes = self.taken(code)
+        codes = self.consumed(code)
         frame = pl.DataFrame(
             {
                 Columns.Item: self.items.ids.gather(codes),
@@ -392,7 +392,7 @@ class Interactions:
         """
         some = copy(self)  # with its id maps, titles and genres
         some.offsets = np.concatenate(([0], np.cumsum(rows)))[self.offsets]
-        some.items_taken = self.items_taken[rows]
+        some.item_codes = self.item_codes[rows]
         some.times = self.times[rows]
         return some
 
@@ -420,7 +420,7 @@ class Interactions:
         places[shuffled] = np.arange(len(shuffled))
         return Interactions.from_profiles(
             some.offsets[np.append(users, self.n_users)],  # users between have no rows
-            places[some.items_taken],
+            places[some.item_codes],
             some.times,
             user_ids=self.users.ids.gather(users),
             item_ids=self.items.ids.gather(shuffled),
@@ -441,7 +441,7 @@ class Interactions:
         --------
         >>> taken = Interactions.from_profiles([0, 2, 3], [1, 0, 1])
         >>> others = taken.without_users(np.array([0]))
-        >>> others.taken(0).tolist(), others.taken(1).tolist()
+        >>> others.consumed(0).tolist(), others.consumed(1).tolist()
         ([], [0])
         """
         kept = np.ones(self.n_users, dtype=bool)
@@ -460,7 +460,7 @@ class Interactions:
         return pl.DataFrame(
             {
                 Columns.User: self.users.ids.gather(owners),
-                Columns.Item: self.items.ids.gather(self.items_taken),
+                Columns.Item: self.items.ids.gather(self.item_codes),
                 Columns.Datetime: pl.Series(self.times).cast(pl.Datetime("us")),
             }
         )

@@ -32,7 +32,7 @@ _INSTANTS: Final = ("at", "on", "date", "time", "datetime", "timestamp", "ts", "
 _DONE: Final = (
     "purchased", "bought", "ordered", "sold", "viewed", "watched", "seen", "read", "played",
     "listened", "clicked", "visited", "rated", "reviewed", "borrowed", "rented", "downloaded",
-    "enrolled", "taken", "occurred", "happened", "created", "added", "logged",
+    "enrolled", "consumed", "occurred", "happened", "created", "added", "logged",
 )  # fmt: skip
 # "viewtime" or "playtime" would be how long it took, so that doings have a list of their own.
 _EVENTS: Final = ("event", "order", "purchase", "transaction", "invoice", "review", "rating",

@@ -35,7 +35,7 @@ from surerec.interactions._profiles import build_profiles
 from surerec.interactions._sources import concatenate, read_table
 from surerec.interactions._tables import RawTable, is_frame, table_from_frame
 from surerec.interactions._titles import TitlesRead, one_text_each, read_titles
-from surerec.interactions._user_groups import as_text
+from surerec.interactions._user_segments import as_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +59,7 @@ def read_interactions(
     time: str | None = None,
     rating: str | None = None,
     title: str | None = None,
-    threshold: float | None = 0.0,
+    rating_above: float | None = 0.0,
     min_profile_length: int = 1,
     time_format: str | None = None,
     skip_bad: bool = False,
@@ -85,7 +85,7 @@ def read_interactions(
         The columns, where they do not have one of the usual names (``user_id``, ``userId``,
         ``movieId``, ``item``, ``timestamp``, ``date``, …). Ratings may be absent; times too, if
         ``time=""``: then the order of the rows counts.
-    threshold : float or None, default=0.0
+    rating_above : float or None, default=0.0
         A row whose rating is above it is a consumption, others are left out; None keeps all.
     min_profile_length : int, default=1
         Users with fewer items are left out.
@@ -127,7 +127,7 @@ def read_interactions(
     Interactions(1 users, 2 items, 2 rows)
     """
     _check_settings(
-        columns, threshold, min_profile_length, n_rows, user=user, item=item, time=time,
+        columns, rating_above, min_profile_length, n_rows, user=user, item=item, time=time,
         rating=rating, title=title, time_format=time_format, name=name, origin=origin, query=query,
     )  # fmt: skip
     check_flag("skip_bad", skip_bad)
@@ -152,7 +152,7 @@ def read_interactions(
     columns_read = {role: cells[role] for role in cells.columns}
     # Each column goes as soon as it is coded: a large source is held once, not twice.
     del table, cells
-    n_below = _drop_below(columns_read, threshold)
+    n_below = _drop_below(columns_read, rating_above)
     if not len(columns_read["user"]):
         raise InputError(f"{source_name}: no row is left to use, of {n_found:,} read.")
     (user_ids, user_codes), (item_ids, item_codes) = run_blocks(
@@ -191,12 +191,12 @@ def read_interactions(
     return found
 
 
-def _drop_below(columns: dict[str, pl.Series], threshold: float | None) -> int:
+def _drop_below(columns: dict[str, pl.Series], rating_above: float | None) -> int:
     """Remove the ratings, and the rows whose rating is not above the threshold; count the rows."""
     ratings = columns.pop("rating", None)
-    if threshold is None or ratings is None:
+    if rating_above is None or ratings is None:
         return 0
-    above = ratings > threshold
+    above = ratings > rating_above
     n_below = len(above) - int(above.sum())
     if n_below:
         for role, column in columns.items():
@@ -296,7 +296,11 @@ def _complaint(role: str, n_wrong: int, place: str, cell: Any) -> str:
 
 
 def _check_settings(
-    columns: object, threshold: object, min_profile_length: object, n_rows: object, **texts: object
+    columns: object,
+    rating_above: object,
+    min_profile_length: object,
+    n_rows: object,
+    **texts: object,
 ) -> None:
     """Refuse settings of reading that are not what they must be."""
     if columns is not None:
@@ -304,8 +308,8 @@ def _check_settings(
             check_text("A name of columns", column)
     for name, text in texts.items():
         check_optional_text(name, text)
-    if threshold is not None:
-        check_number("threshold", threshold, -math.inf, math.inf, "a number, or None")
+    if rating_above is not None:
+        check_number("rating_above", rating_above, -math.inf, math.inf, "a number, or None")
     check_whole("min_profile_length", min_profile_length)
     if n_rows is not None:
         check_whole("n_rows", n_rows, lowest=0)

@@ -17,7 +17,7 @@ from surerec.errors import InputError
 from surerec.interactions._database import is_address, without_password
 from surerec.interactions._sources import read_table
 from surerec.interactions._tables import is_frame
-from surerec.interactions._user_groups import as_text, by_id
+from surerec.interactions._user_segments import as_text, by_id
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

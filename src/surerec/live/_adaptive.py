@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration import Assessment, BestOfMany
-    from surerec.conformal import Steering
+    from surerec.conformal import AdaptiveLevel
 
 _NEAREST: Final = 1e-12  # that a threshold comes to 0 and 1
 _LONG_RUN: Final = "the long run"
 _AS_FITTED: Final = (
-    "features", "reasons", "people", "chances", "period", "valid_until", "min_known", "about",
-    "headline", "has_user", "list_hits", "about_hits",
+    "features", "reasons", "people", "probabilities", "period", "valid_until", "min_history",
+    "about", "headline", "has_user", "list_hits", "about_hits",
 )  # fmt: skip
 
 
-def adapted_level(steering: Steering, significance: float) -> float:
+def adapted_level(adaptive: AdaptiveLevel, significance: float) -> float:
     """Return the ε that the fitted calibration is asked for; the nominal one if it is not stated.
 
     Examples
@@ -34,10 +34,10 @@ def adapted_level(steering: Steering, significance: float) -> float:
     >>> adapted_level(Steering((0.1,), (0.05,), (0,)), 0.1)
     0.05
     """
-    place = steering.place_of(significance)
+    place = adaptive.place_of(significance)
     if place is None:
         return significance
-    return min(max(steering.cuts_nested[place], _NEAREST), 1 - _NEAREST)
+    return min(max(adaptive.cuts_nested[place], _NEAREST), 1 - _NEAREST)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class AdaptedAssessment(UserAssessment):
         The thresholds at the moment of the request.
     """
 
-    steering: Steering
+    adaptive: AdaptiveLevel
 
     @property
     def lasts(self) -> bool:
@@ -60,27 +60,27 @@ class AdaptedAssessment(UserAssessment):
     @property
     def entry_confidences(self) -> NDArray[np.float64]:
         """The nominal confidence above which each candidate is in the set."""
-        return np.asarray(1 - self.steering.nominal(1 - super().entry_confidences))
+        return np.asarray(1 - self.adaptive.nominal(1 - super().entry_confidences))
 
     @property
     def highest_confidence(self) -> float:
         """The highest nominal confidence at which anything can be left out."""
-        return float(1 - self.steering.nominal([1 - super().highest_confidence])[0])
+        return float(1 - self.adaptive.nominal([1 - super().highest_confidence])[0])
 
     def everything_qualifies(self, significance: float | None) -> bool:
         """Return whether the adapted threshold is so small that nothing can be left out."""
         if significance is None:
             return False
-        return adapted_level(self.steering, significance) + TOLERANCE < self.lowest_level
+        return adapted_level(self.adaptive, significance) + TOLERANCE < self.lowest_level
 
     def covers(self, significance: float | None) -> bool:
         """Return whether ε is stated and its guarantee covers this user."""
-        is_stated = significance is not None and self.steering.place_of(significance) is not None
+        is_stated = significance is not None and self.adaptive.place_of(significance) is not None
         return is_stated and super().covers(significance)
 
     def included(self, significance: float) -> NDArray[np.bool_]:
         """Return which candidates are in the set."""
-        return super().included(adapted_level(self.steering, significance))
+        return super().included(adapted_level(self.adaptive, significance))
 
 
 class AdaptiveCalibration(Calibration):
@@ -99,10 +99,10 @@ class AdaptiveCalibration(Calibration):
     """
 
     def __init__(
-        self, fitted: Calibration, steering: Steering, calibrated: str, learned: str = ""
+        self, fitted: Calibration, adaptive: AdaptiveLevel, calibrated: str, learned: str = ""
     ) -> None:
         self._fitted = fitted
-        self._steering = steering
+        self._adaptive = adaptive
         and_learned = f" and {learned} are" if learned else " is"
         self._ages = (
             f"Counts are of this moment; the threshold that is steered{and_learned} of "
@@ -120,42 +120,42 @@ class AdaptiveCalibration(Calibration):
     def assess(self, *asked: Any, **more: Any) -> AdaptedAssessment:
         """Return the nominal confidence at which each candidate enters the set."""
         found = self._fitted.assess(*asked, **more)
-        return AdaptedAssessment(**vars(found), steering=self._steering)
+        return AdaptedAssessment(**vars(found), adaptive=self._adaptive)
 
     def best_of_many(
         self, scorer: Any, statistics: Any, queries: Any, significance: float, *more: Any
     ) -> BestOfMany | None:
         """Return the sets of many users, or the k best of each; None where that is no faster."""
-        level = adapted_level(self._steering, significance)
+        level = adapted_level(self._adaptive, significance)
         found = self._fitted.best_of_many(scorer, statistics, queries, level, *more)
         if found is None:
             return None
         return found._replace(
-            entry_confidences=1 - self._steering.nominal(1 - found.entry_confidences),
-            covered=found.covered & (self._steering.place_of(significance) is not None),
+            entry_confidences=1 - self._adaptive.nominal(1 - found.entry_confidences),
+            covered=found.covered & (self._adaptive.place_of(significance) is not None),
         )
 
     def guarantee(self, significance: float, assessment: Any = None) -> Guarantee:  # noqa: ARG002
         """Return what is guaranteed and was observed at a stated confidence."""
-        steering, place = self._steering, self._steering.place_of(significance)
+        adaptive, place = self._adaptive, self._adaptive.place_of(significance)
         if place is None:
-            stated = ", ".join(f"{1 - each:.4g}" for each in steering.epsilons[::-1])
+            stated = ", ".join(f"{1 - each:.4g}" for each in adaptive.epsilons[::-1])
             found = Guarantee(kind="live", level=level_of(significance), horizon=_LONG_RUN)
             return found.broken(f"a guarantee is kept live at the confidences {stated} only")
-        percent = f"{100 * steering.epsilons[place]:.4g}%"
+        percent = f"{100 * adaptive.epsilons[place]:.4g}%"
         so_far = "no event has been judged yet"
-        if steering.n:
-            bound = 100 * steering.bound(place)
+        if adaptive.n:
+            bound = 100 * adaptive.bound(place)
             points = f"{bound:.0f}" if bound >= 10 else f"{bound:.2g}"  # noqa: PLR2004
             so_far = (
-                f"over {counted(steering.user_days, 'user days')} it was "
-                f"{steering.observed_by_user_day()[place]:.2%}, and it cannot be more than "
+                f"over {counted(adaptive.user_days, 'user days')} it was "
+                f"{adaptive.observed_by_user_day()[place]:.2%}, and it cannot be more than "
                 f"{points} points away from {percent}; counting each of "
-                f"{counted(steering.n, 'judged events')} it was {steering.delivered()[place]:.2%}"
+                f"{counted(adaptive.n, 'judged events')} it was {adaptive.observed()[place]:.2%}"
             )
         return Guarantee(
             kind="live",
-            level=level_of(steering.epsilons[place]),
+            level=level_of(adaptive.epsilons[place]),
             claim=(
                 f"Of {NEW_ITEMS}, with each user and day counted once, {percent} is outside such "
                 f"sets in the long run, whatever happens: {so_far}"

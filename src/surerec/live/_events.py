@@ -21,7 +21,7 @@ from surerec.precedence import GrowingStatistics, count_precedence, linear_budge
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.conformal import Steering
+    from surerec.conformal import AdaptiveLevel
     from surerec.interactions import Interactions
     from surerec.recommenders import FittedModel, Recommender
 
@@ -160,12 +160,12 @@ def check_can_live(estimator: Recommender) -> Recommender:
         raise InputError(
             f"A live model needs sets calibrated over users, and this is "
             f"{type(estimator).__name__}: fit PopulationConformal, on the command line "
-            "--recommender population-cm12."
+            "--recommender recall-cm12."
         )
     if "levels" not in features:
         raise InputError(
             "Precision cannot be kept live: an event judges one item, and precision is of whole "
-            "lists. Fit the promise miss-rate or hit."
+            "lists. Fit the promise recall or hit."
         )
     if not recipe.refits or not recipe.grows:
         why = "does not grow with events: what it learned has no place for new users and items"
@@ -220,10 +220,10 @@ class GrowingModel:
         """The users' profiles at this moment."""
         return self.statistics.interactions
 
-    def adapted(self, steering: Steering, calibrated: str) -> FittedModel:
+    def adapted(self, adaptive: AdaptiveLevel, calibrated: str) -> FittedModel:
         """Return the model with adapted thresholds; see :class:`AdaptiveCalibration`."""
         calibration = AdaptiveCalibration(
-            self.model.calibration, steering, calibrated, self.learned
+            self.model.calibration, adaptive, calibrated, self.learned
         )
         return replace(self.model, calibration=calibration)
 
@@ -238,7 +238,7 @@ class GrowingModel:
     def forget(self, user: str) -> tuple[int, bool]:
         """Remove a user; return how many items they had, and whether they calibrated."""
         code = self.profiles.users.code(user)
-        n_items, calibrated = len(self.profiles.taken(code)), self.model.calibrates(code)
+        n_items, calibrated = len(self.profiles.consumed(code)), self.model.calibrates(code)
         self.statistics.forget(user)
         self.model = self.model.without_user(code)
         return n_items, calibrated
@@ -247,14 +247,14 @@ class GrowingModel:
         """Compare an event with the set that the user would have been given."""
         who, what = self.profiles.users.find(user), self.profiles.items.find(item)
         known = who >= 0
-        taken = self.profiles.taken(who) if known else np.empty(0, dtype=np.uint32)
-        if what >= 0 and (taken == what).any():
+        consumed = self.profiles.consumed(who) if known else np.empty(0, dtype=np.uint32)
+        if what >= 0 and (consumed == what).any():
             return EventVerdict(reasons.REPEAT)
-        if len(taken) and time < self.profiles.times_of(who)[-1]:
+        if len(consumed) and time < self.profiles.times_of(who)[-1]:
             return EventVerdict(reasons.LATE)
         if what < 0 or not self.statistics.support[what]:
             return EventVerdict(reasons.NEW_ITEM)
-        if len(taken) < self.model.calibration.min_known:
+        if len(consumed) < self.model.calibration.min_history:
             return EventVerdict(reasons.TOO_LITTLE)
         segments = self.model.segments
         if segments is not None and segments.label(who) is None:
@@ -270,10 +270,10 @@ class GrowingModel:
         memory = max(min(available_memory() // 2, budget), 2 * profiles.n_items)
         counted = count_precedence(profiles, ties=self.statistics.ties, memory=memory)
         fresh = self._estimator.fitted_on(counted)
-        for name, items in self._estimator.lists_.items():
+        for name, items in self._estimator.item_lists_.items():
             known = [item for item in items if item in profiles.items]
             if known:
-                fresh.allow(name, known)
+                fresh.add_item_list(name, known)
         return fresh
 
 
@@ -287,16 +287,16 @@ def usual_levels(model: FittedModel, most: int = _MOST) -> NDArray[np.float64]:
     Examples
     --------
     >>> import surerec as sr
-    >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1)
+    >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, random_state=1)
     >>> levels = usual_levels(sr.PopulationConformal("CM12").fit(films).model_, most=100)
     >>> len(levels), bool((levels <= 1).all())
     (100, True)
     """
     profiles, segments = model.profiles(), model.segments
-    items, times, offsets = profiles.items_taken, profiles.times, profiles.offsets
+    items, times, offsets = profiles.item_codes, profiles.times, profiles.offsets
     owners = np.repeat(np.arange(profiles.n_users), np.diff(offsets))
     before = np.concatenate((times[:1], times[:-1]))  # another user's at the start of a profile
-    watched = np.arange(len(times)) - offsets[owners] >= model.calibration.min_known
+    watched = np.arange(len(times)) - offsets[owners] >= model.calibration.min_history
     watched &= before // DAY != times // DAY
     watched &= model.statistics.support[items] > 1  # else it would have been a new item
     if segments is not None:

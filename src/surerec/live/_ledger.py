@@ -15,7 +15,7 @@ from surerec._words import DAY, counted, day_of
 from surerec.conformal import (
     DEFAULT_FALSE_ALARMS,
     DEFAULT_STEP,
-    Steering,
+    AdaptiveLevel,
     UserDay,
     Watch,
     is_inside,
@@ -24,7 +24,7 @@ from surerec.conformal import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from surerec.conformal import Alarm
+    from surerec.conformal import DriftAlert
     from surerec.interactions import Interactions
 
 WINDOW: Final = 2000
@@ -79,7 +79,7 @@ class LiveTerms:
         given = check_list("confidences", self.confidences, "confidences")
         stated = tuple(check_number("confidence", each, 0, 1, "between 0 and 1") for each in given)
         object.__setattr__(self, "confidences", stated)
-        Steering.start(self.epsilons, step=self.step)  # which refuses what is impossible
+        AdaptiveLevel.start(self.epsilons, step=self.step)  # which refuses what is impossible
         self.watches()
         for name in _LEAST_NEW:
             if getattr(self, name) is not None:
@@ -135,16 +135,16 @@ class Window:
     last: int = 0
     n: int = 0
     outside: list[int] = field(default_factory=list)
-    unsteered: list[int] = field(default_factory=list)
+    unadapted: list[int] = field(default_factory=list)
     not_judged: dict[str, int] = field(default_factory=dict)
 
-    def judge(self, time: int, outside: Sequence[bool], unsteered: Sequence[bool]) -> None:
+    def judge(self, time: int, outside: Sequence[bool], unadapted: Sequence[bool]) -> None:
         """Count a judged event."""
         self.first = min(self.first, time) if self.n else time
         self.last = max(self.last, time) if self.n else time
         self.n += 1
         self.outside = _plus(self.outside, outside)
-        self.unsteered = _plus(self.unsteered, unsteered)
+        self.unadapted = _plus(self.unadapted, unadapted)
 
 
 def _plus(tally: list[int], more: Sequence[bool]) -> list[int]:
@@ -158,7 +158,7 @@ def _count(counts: dict[str, int], name: str, more: int = 1) -> None:
 def observed_frame(windows: Sequence[Window], epsilons: Sequence[float]) -> pl.DataFrame:
     """Return nominal and observed, a row for each window and confidence."""
     texts = dict.fromkeys(("from", "until"), pl.String)
-    shares = dict.fromkeys(("confidence", "delivered", "unsteered"), pl.Float64)
+    shares = dict.fromkeys(("confidence", "observed", "unadapted"), pl.Float64)
     rows = [
         (
             number,
@@ -166,7 +166,7 @@ def observed_frame(windows: Sequence[Window], epsilons: Sequence[float]) -> pl.D
             day_of(window.last),
             round(1 - epsilon, 12),
             1 - window.outside[place] / window.n,
-            1 - window.unsteered[place] / window.n,
+            1 - window.unadapted[place] / window.n,
             window.n,
         )
         for number, window in enumerate(windows)
@@ -242,11 +242,11 @@ class Ledger:
     ((0, 1, 1), [0, 1, 1])
     """
 
-    steering: Steering
+    adaptive: AdaptiveLevel
     watches: tuple[Watch, ...]
     window: Window = field(default_factory=Window)
     n_windows: int = 0
-    n_alarms: int = 0
+    n_alerts: int = 0
     not_judged: dict[str, int] = field(default_factory=dict)
     quiet: dict[str, int] = field(default_factory=dict)
     """By ε, the day of its latest alarm, which is repeated on a later one."""
@@ -259,7 +259,7 @@ class Ledger:
     @classmethod
     def start(cls, terms: LiveTerms) -> Self:
         """Return the ledger before the first event."""
-        return cls(Steering.start(terms.epsilons, step=terms.step), terms.watches())
+        return cls(AdaptiveLevel.start(terms.epsilons, step=terms.step), terms.watches())
 
     def refit(self, terms: LiveTerms, usual: Sequence[float], heaviest_limit: float) -> None:
         """Let the watches begin again, as after a refit; see :meth:`LiveTerms.watches`."""
@@ -296,24 +296,24 @@ class Ledger:
         so_far : UserDay, optional
             The earlier judged events of the same user and day; by default it is their first.
         """
-        epsilons, alarms = self.steering.epsilons, []
-        unsteered = [not is_inside(level, epsilon) for epsilon in epsilons]
-        self.window.judge(time, self.steering.missed(level), unsteered)
+        epsilons, alerts = self.adaptive.epsilons, []
+        unadapted = [not is_inside(level, epsilon) for epsilon in epsilons]
+        self.window.judge(time, self.adaptive.missed(level), unadapted)
         if watched:
-            pairs = zip(self.watches, unsteered, strict=True)
+            pairs = zip(self.watches, unadapted, strict=True)
             found = [watch.after(error=error, time=time) for watch, error in pairs]
-            for (_, alarm), watch, epsilon in zip(found, self.watches, epsilons, strict=True):
-                if alarm is not None and time // DAY > self.quiet.get(str(epsilon), _NEVER):
+            for (_, alert), watch, epsilon in zip(found, self.watches, epsilons, strict=True):
+                if alert is not None and time // DAY > self.quiet.get(str(epsilon), _NEVER):
                     self.quiet[str(epsilon)] = time // DAY
-                    alarms.append(_in_words(alarm, epsilon, watch.expected, self.window))
+                    alerts.append(_in_words(alert, epsilon, watch.expected, self.window))
             self.watches = tuple(watch for watch, _ in found)
-        self.steering = self.steering.after(level, so_far)
+        self.adaptive = self.adaptive.after(level, so_far)
         self.today.judge(so_far.n)
         closed = None
         if self.window.n >= WINDOW:
             closed, self.window = self.window, Window()
             self.n_windows += 1
-        return closed, alarms
+        return closed, alerts
 
     def once_a_day(self, alerts: Mapping[str, str]) -> list[str]:
         """Return the alerts, by cause, that this day did not have yet; from now on it has."""
@@ -348,7 +348,7 @@ class Ledger:
     def from_state(cls, state: Any) -> Self:
         """Build it from what JSON holds; KeyError, TypeError or ValueError if that is no ledger."""
         parts = {
-            "steering": Steering.from_state(state["steering"]),
+            "adaptive": AdaptiveLevel.from_state(state["adaptive"]),
             "watches": tuple(Watch.from_state(each) for each in state["watches"]),
             "window": Window(**state["window"]),
             "today": SenderDay(**state["today"]),
@@ -356,7 +356,7 @@ class Ledger:
         return cls(**{**state, **parts})
 
 
-def _in_words(alarm: Alarm, epsilon: float, expected: float, window: Window) -> str:
+def _in_words(alert: DriftAlert, epsilon: float, expected: float, window: Window) -> str:
     """Return what is alarming: since when, how much, what may be the cause, what to do."""
     n_new, n_passed = window.not_judged.get(NEW_ITEM, 0), sum(window.not_judged.values())
     of_new = n_new / (window.n + n_passed)
@@ -366,8 +366,8 @@ def _in_words(alarm: Alarm, epsilon: float, expected: float, window: Window) -> 
     if expected > epsilon:  # such events are harder than others
         usual = f"{expected:.1%} when it was counted (of all events {epsilon:.1%})"
     return (
-        f"Since {day_of(alarm.since)}, over {alarm.n:,} people's first events of a day, "
-        f"{alarm.errors / alarm.n:.1%} of what they took is outside of sets that are not steered, "
+        f"Since {day_of(alert.since)}, over {alert.n:,} people's first events of a day, "
+        f"{alert.errors / alert.n:.1%} of what they took is outside of sets that are not steered, "
         f"instead of {usual}{cause}: recount or recalibrate."
     )
 
@@ -381,7 +381,7 @@ def usual_limit(profiles: Interactions) -> float:
     Examples
     --------
     >>> import surerec as sr
-    >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, days=10, seed=1)
+    >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, days=10, random_state=1)
     >>> usual_limit(films)
     0.25
     """

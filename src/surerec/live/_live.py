@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Sequence
 
-    from surerec.conformal import Steering
+    from surerec.conformal import AdaptiveLevel
     from surerec.live._store import Transaction
     from surerec.recommenders import Recommender
 
@@ -53,14 +53,14 @@ _LEAST_GROWN: Final = 1000
 class Ingestion:
     """What became of events that were sent; all are kept but for those that were refused."""
 
-    taken: int
+    consumed: int
     """New ones."""
     again: int
     """Those that had been sent before, which change nothing."""
     judged: int
     not_judged: dict[str, int]
     """By reason."""
-    alarms: tuple[str, ...]
+    alerts: tuple[str, ...]
     """That they raised, in words."""
     refused: int
     """Events on new items above the limit, which are not kept; see :class:`LiveTerms`."""
@@ -92,13 +92,13 @@ class Status:
     """Events since the base was fitted."""
     n_judged: int
     not_judged: dict[str, int]
-    promised: tuple[float, ...]
+    nominal: tuple[float, ...]
     """The confidences, from the highest on."""
-    delivered: tuple[float | None, ...]
+    observed: tuple[float | None, ...]
     """The share of judged events inside the sets of each; None before the first."""
     within: tuple[float, ...]
     """How far each of `observed_by_user_day` can be from what is nominal, whatever happened."""
-    alarms: tuple[str, ...]
+    alerts: tuple[str, ...]
     """The latest, last."""
     n_user_days: int
     """Days of users with a judged event, by the server's clock."""
@@ -147,7 +147,7 @@ class Live:
     Examples
     --------
     >>> import surerec as sr
-    >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1)
+    >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, random_state=1)
     >>> model = sr.PopulationConformal("CM12").fit(films)
     >>> with Live.create(getfixture("tmp_path") / "shop", model) as live:
     ...     live.observe({"user": 7, "item": 11, "time": "2024-05-01T12:00:00Z"}).taken
@@ -157,7 +157,7 @@ class Live:
     """
 
     def __init__(
-        self, folder: str | os.PathLike[str], *, recount: bool = True, hold: bool = True
+        self, folder: str | os.PathLike[str], *, refit: bool = True, hold: bool = True
     ) -> None:
         place = LiveFolder.open(Path(check_path("folder", folder)))
         store = place.open_store(hold=hold)
@@ -166,7 +166,7 @@ class Live:
         except BaseException:
             store.close()
             raise
-        self._refits = recount
+        self._refits = refit
         self._refit = RefitJob(place.path / "recount.lock")
 
     @classmethod
@@ -177,7 +177,7 @@ class Live:
         *,
         store: str = SQLITE,
         terms: LiveTerms | None = None,
-        recount: bool = True,
+        refit: bool = True,
     ) -> Self:
         """Create a live model from a fitted one, in a new folder, and open it.
 
@@ -219,7 +219,7 @@ class Live:
         except BaseException:
             shutil.rmtree(made.path, ignore_errors=True)
             raise
-        return cls(folder, recount=recount)
+        return cls(folder, refit=refit)
 
     def __enter__(self) -> Self:
         return self
@@ -240,7 +240,7 @@ class Live:
         state = self._state
         with state.lock:
             state.catch_up()
-            yield state.growing.adapted(state.ledger.steering, state.counted)
+            yield state.growing.adapted(state.ledger.adaptive, state.counted)
 
     recommend = _asked(FittedModel.recommend)
     recommend_many = _asked(FittedModel.recommend_many)
@@ -285,7 +285,7 @@ class Live:
             counts = state.growing.statistics
         grown = max(_LEAST_GROWN, _GROWN * counts.base.interactions.n_rows)
         if self._refits and counts.n_added >= grown and self._refit.may_start:
-            self.recount(wait=False)
+            self.refit(wait=False)
         return found
 
     def _alert_of(self, error: FutureTimeError) -> None:
@@ -326,7 +326,7 @@ class Live:
         ledger = self._at(transaction, day)
         known = transaction.known_keys([event.key for event in given])
         user_days = transaction.user_days(day, list({event.user for event in given}))
-        seq, rows, alarms, reasons = transaction.last(), [], list[str](), dict[str, int]()
+        seq, rows, alerts, reasons = transaction.last(), [], list[str](), dict[str, int]()
         n_again = refused = 0
         for event in given:
             user, item = event.user, event.item
@@ -342,12 +342,12 @@ class Live:
             verdict = growing.judge(user, item, event.time)
             if verdict.reason == JUDGED:
                 so_far = user_days.get(user, UserDay())
-                user_days[user] = so_far.after(ledger.steering.missed(verdict.level))
+                user_days[user] = so_far.after(ledger.adaptive.missed(verdict.level))
                 watched = verdict.watched and not so_far.n
                 closed, raised = ledger.judge(
                     verdict.level, event.time, watched=watched, so_far=so_far
                 )
-                alarms += raised
+                alerts += raised
                 if closed is not None:
                     transaction.put(f"window {ledger.n_windows:09d}", closed)
             else:
@@ -355,18 +355,18 @@ class Live:
                 reasons[verdict.reason] = reasons.get(verdict.reason, 0) + 1
             rows.append(StoredEvent(seq, event.key, user, item, event.time, verdict.reason))
             growing.statistics.add(user, item, event.time)
-        alarms += ledger.once_a_day(ledger.sender_alerts(terms, refused=bool(refused)))
+        alerts += ledger.once_a_day(ledger.sender_alerts(terms, refused=bool(refused)))
         transaction.append(rows)
         transaction.put_user_days(day, user_days)
-        state.keep(transaction, alarms)
+        state.keep(transaction, alerts)
         state.seq = seq
         n_judged = len(rows) - sum(reasons.values())
-        return Ingestion(len(rows), n_again, n_judged, reasons, tuple(alarms), refused)
+        return Ingestion(len(rows), n_again, n_judged, reasons, tuple(alerts), refused)
 
     @property
-    def steering_(self) -> Steering:
+    def adaptive_(self) -> AdaptiveLevel:
         """The adapted thresholds and what was observed, as they were last read."""
-        return self._state.ledger.steering
+        return self._state.ledger.adaptive
 
     @property
     def heaviest_share_(self) -> float | None:
@@ -383,7 +383,7 @@ class Live:
         """Check, without waiting, that the store can keep events; see :meth:`Store.check`."""
         self._state.store.check()
 
-    def delivered(self) -> pl.DataFrame:
+    def observed(self) -> pl.DataFrame:
         """Return nominal and observed confidences, window by window, the current one last.
 
         Returns
@@ -396,32 +396,32 @@ class Live:
             windows = [Window(**each) for each in transaction.named("window ")]
             ledger = self._state.ledger
         windows += [ledger.window] if ledger.window.n else []
-        return observed_frame(windows, ledger.steering.epsilons)
+        return observed_frame(windows, ledger.adaptive.epsilons)
 
     def status(self) -> Status:
         """Return nominal and observed confidences, events by what became of them, and alarms."""
         state = self._state
         with state.reading() as transaction:
             n_events = transaction.count()
-            alarms = [f"{each['at'][:16]}: {each['says']}" for each in transaction.named("alarm ")]
-            steering = state.ledger.steering
-            places = range(len(steering.epsilons))
+            alerts = [f"{each['at'][:16]}: {each['says']}" for each in transaction.named("alarm ")]
+            adaptive = state.ledger.adaptive
+            places = range(len(adaptive.epsilons))
 
             def inside(missed: tuple[float, ...]) -> tuple[float | None, ...]:
-                return tuple(1 - each if steering.n else None for each in missed)
+                return tuple(1 - each if adaptive.n else None for each in missed)
 
             return Status(
                 state.counted,
                 n_events,
                 state.growing.statistics.n_added,
-                steering.n,
+                adaptive.n,
                 dict(state.ledger.not_judged),
-                tuple(round(1 - each, 12) for each in steering.epsilons),
-                inside(steering.delivered()),
-                tuple(steering.bound(place) for place in places),
-                tuple(alarms[-5:]),
-                steering.user_days,
-                inside(steering.observed_by_user_day()),
+                tuple(round(1 - each, 12) for each in adaptive.epsilons),
+                inside(adaptive.observed()),
+                tuple(adaptive.bound(place) for place in places),
+                tuple(alerts[-5:]),
+                adaptive.user_days,
+                inside(adaptive.observed_by_user_day()),
                 self.heaviest_share_,
             )
 
@@ -441,7 +441,7 @@ class Live:
         Examples
         --------
         >>> import surerec as sr
-        >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1)
+        >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, random_state=1)
         >>> model = sr.PopulationConformal("CM12").fit(films)
         >>> with Live.create(getfixture("tmp_path") / "shop", model) as live:
         ...     done = live.observe([{"user": 7, "item": item} for item in (4, 11)])
@@ -515,7 +515,7 @@ class Live:
 
     # Refitting.
 
-    def recount(self, *, wait: bool = True) -> None:
+    def refit(self, *, wait: bool = True) -> None:
         """Refit and recalibrate on all that is known, and answer from that from then on.
 
         Events and questions go on meanwhile; it is taken over in one step, and whatever interrupts

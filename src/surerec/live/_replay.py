@@ -12,8 +12,8 @@ from surerec._arguments import check_choice, check_kind, check_number, check_who
 from surerec._files import check_utf8, folder_aside
 from surerec._progress import progress
 from surerec._words import DAY, day_of
-from surerec.calibration import Cases, Cut, observe
-from surerec.conformal import DEFAULT_STEP, RiskCurve, Steering, UserDay
+from surerec.calibration import Cases, ThresholdUnit, observe
+from surerec.conformal import DEFAULT_STEP, AdaptiveLevel, RiskCurve, UserDay
 from surerec.errors import InputError
 from surerec.evaluation import refittable
 from surerec.interactions import Interactions
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration import Outcomes
-    from surerec.measures import Recipe, RecipeLike, Scorer
+    from surerec.measures import Measure, MeasureLike, Scorer
 
 MODELS: Final = ("static", "recalibrated", "live")
 """What is compared: never refitted; refitted and recalibrated; that, with adapted thresholds."""
@@ -43,7 +43,7 @@ class Playing:
 
     Attributes
     ----------
-    cut : {"rank", "score"}
+    threshold : {"rank", "score"}
         Where sets are cut; see :class:`surerec.PopulationConformal`.
     epsilons : tuple of float
         The nominal shares of misses.
@@ -56,30 +56,30 @@ class Playing:
         nothing.
     window : float
         Days of judged events that calibrate.
-    min_known : int
+    min_history : int
         Events of users of whom less is known are not judged.
     ties : {"order", "strict"}
         See :func:`surerec.count_precedence`.
     """
 
-    cut: Cut = "score"
+    threshold: ThresholdUnit = "score"
     epsilons: tuple[float, ...] = (0.1, 0.2, 0.3)
     step: float = DEFAULT_STEP
     renew: float = 3.0
     retrain: float = 30.0
     window: float = 30.0
-    min_known: int = 5
+    min_history: int = 5
     ties: Ties = "order"
 
     def __post_init__(self) -> None:
-        check_choice("cut", self.cut, get_args(Cut))
+        check_choice("threshold", self.threshold, get_args(ThresholdUnit))
         check_choice("ties", self.ties, get_args(Ties))
-        check_whole("min_known", self.min_known)
+        check_whole("min_history", self.min_history)
         for name in ("renew", "retrain", "window"):
             check_number(
                 name, getattr(self, name), 1e-3, 1e5, "a number of days", ends=(True, True)
             )
-        Steering.start(self.epsilons, step=self.step)
+        AdaptiveLevel.start(self.epsilons, step=self.step)
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Replayed:
 def replay(
     interactions: Interactions,
     begin: int,
-    measure: RecipeLike = "CM12",
+    measure: MeasureLike = "CM12",
     *,
     playing: Playing | None = None,
 ) -> Replayed:
@@ -156,7 +156,9 @@ def replay(
     Examples
     --------
     >>> import surerec as sr
-    >>> films = sr.datasets.synthetic(n_users=400, n_items=60, n_rows=9000, days=200, seed=1)
+    >>> films = sr.datasets.synthetic(
+    ...     n_users=400, n_items=60, n_rows=9000, days=200, random_state=1
+    ... )
     >>> begin = int(films.times.min()) + 120 * 86_400_000_000
     >>> played = replay(films, begin, playing=Playing(renew=20, window=60))
     >>> played.outside.shape[0], played.outside.shape[2]
@@ -189,14 +191,14 @@ def _cut_of(curve: RiskCurve, level: float) -> float:
     """Return the largest entry that is in a set at a level."""
     if level <= 0 or level >= 1:
         return np.inf if level <= 0 else -np.inf
-    return curve.cut(level)
+    return curve.threshold(level)
 
 
 class _ReplayFit:
     """A fit on what was known at an instant, which ranks what users may consume after it."""
 
     def __init__(
-        self, profiles: Interactions, recipe: Recipe, until: int, how: Playing, earlier: Any = None
+        self, profiles: Interactions, recipe: Measure, until: int, how: Playing, earlier: Any = None
     ) -> None:
         self._how = how
         self.statistics = recipe.count(profiles.until(until), how.ties)
@@ -208,7 +210,7 @@ class _ReplayFit:
         else:
             self.fitted = earlier.fitted
             self.scorer = recipe.grown(earlier.scorer, self.statistics)
-        self.knows = (self.statistics.support > 0)[profiles.items_taken]
+        self.knows = (self.statistics.support > 0)[profiles.item_codes]
         """Whether the item of each row of the profiles is known."""
 
     def rank(self, cases: Cases) -> tuple[NDArray[np.float64], Outcomes]:
@@ -217,17 +219,17 @@ class _ReplayFit:
         The threshold is infinite if the item, or all of the user's history, is not known.
         """
         found = observe(
-            self.scorer, self.statistics, cases, keep_candidates=self._how.cut == "score"
+            self.scorer, self.statistics, cases, keep_candidates=self._how.threshold == "score"
         )
-        return np.where(found.n_known > 0, found.entries(self._how.cut), np.inf), found
+        return np.where(found.n_known > 0, found.entries(self._how.threshold), np.inf), found
 
 
 class _Player:
-    def __init__(self, profiles: Interactions, recipe: Recipe, begin: int, how: Playing) -> None:
+    def __init__(self, profiles: Interactions, recipe: Measure, begin: int, how: Playing) -> None:
         self._profiles, self._recipe, self._begin, self._how = profiles, recipe, begin, how
         self._name = profiles.name or "The data"
         self._epsilons = sorted(how.epsilons)
-        self._steering = Steering.start(how.epsilons, step=how.step)
+        self._adaptive = AdaptiveLevel.start(how.epsilons, step=how.step)
         self._static: tuple[_ReplayFit, RiskCurve] | None = None
         self._now: _ReplayFit | None = None
         self._calibrated: RiskCurve | None = None
@@ -260,7 +262,7 @@ class _Player:
         if not self._events:
             raise InputError(
                 f"{self._name}: no event after {day_of(self._begin)} could be judged; begin "
-                "earlier, or set a smaller min_known."
+                "earlier, or set a smaller min_history."
             )
         outside, sizes, n_candidates = (np.array(each) for each in zip(*self._seen, strict=True))
         return Replayed(
@@ -300,7 +302,7 @@ class _Player:
         known = np.concatenate(([0], np.cumsum(now.knows)))
         is_new = ~now.knows[rows]
         n_known = known[rows] - known[self._profiles.offsets[users]]
-        is_little = ~is_new & (n_known < self._how.min_known)
+        is_little = ~is_new & (n_known < self._how.min_history)
         if counts:
             self._not_judged[NEW_ITEM] += int(is_new.sum())
             self._not_judged[TOO_LITTLE] += int(is_little.sum())
@@ -320,27 +322,27 @@ class _Player:
         models = (
             (old, static, self._epsilons),
             (found, renewed, self._epsilons),
-            (found, renewed, self._steering.cuts_nested),
+            (found, renewed, self._adaptive.cuts_nested),
         )
         outside, sizes = [], []
         for (entries, seen), curve, levels in models:
             cuts = [_cut_of(curve, level) for level in levels]
-            outside.append([entries[place] > cut for cut in cuts])
-            sizes.append([self._size(seen, place, cut) for cut in cuts])
+            outside.append([entries[place] > threshold for threshold in cuts])
+            sizes.append([self._size(seen, place, threshold) for threshold in cuts])
         self._events.append(at)
         self._seen.append((outside, sizes, found[1].n_candidates[place]))
         level, user_day = float(renewed.levels([found[0][place]])[0]), self._user_days[at]
         so_far = self._so_far.get(user_day, UserDay())
-        self._so_far[user_day] = so_far.after(self._steering.missed(level))
-        self._steering = self._steering.after(level, so_far)
+        self._so_far[user_day] = so_far.after(self._adaptive.missed(level))
+        self._adaptive = self._adaptive.after(level, so_far)
 
-    def _size(self, found: Outcomes, place: int, cut: float) -> int:
+    def _size(self, found: Outcomes, place: int, threshold: float) -> int:
         """Return how many candidates a threshold lets in; none where nothing is known."""
         if not found.n_known[place]:
             return 0
         if found.candidate_shares is None:
-            return int(np.clip(cut, 0, found.n_candidates[place]))
-        return int((found.candidate_shares[place] >= max(-cut, 0.0)).sum())
+            return int(np.clip(threshold, 0, found.n_candidates[place]))
+        return int((found.candidate_shares[place] >= max(-threshold, 0.0)).sum())
 
 
 def windows_of(played: Replayed, length: int = WINDOW) -> pl.DataFrame:

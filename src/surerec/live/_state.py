@@ -33,7 +33,7 @@ _ABOUT: Final = "live.json"
 _FORMAT: Final = "surerec live"
 _VERSION: Final = 1
 _PRIVATE: Final = 0o700
-_CHANCES: Final = 2  # to load a model that another process replaces
+_PROBABILITIES: Final = 2  # to load a model that another process replaces
 
 _LOGGER: Final = logging.getLogger("surerec.live")
 _LOGGER.addHandler(logging.NullHandler())  # silent, unless an application wants to hear of it
@@ -219,13 +219,13 @@ class LiveState:
 
     def catch_up(self) -> None:
         """Read what other processes wrote."""
-        for chances in range(_CHANCES, -1, -1):
+        for probabilities in range(_PROBABILITIES, -1, -1):
             try:
                 with self.store.reading() as transaction:
                     self._refresh(transaction)
             except _ModelError:
                 # Another process may have refitted, and removed the model since the look.
-                if not chances:
+                if not probabilities:
                     raise
             else:
                 return
@@ -236,12 +236,12 @@ class LiveState:
         self.catch_up()
         self.folder.remove_before(self.base)
 
-    def keep(self, transaction: Transaction, alarms: Sequence[str] = ()) -> None:
+    def keep(self, transaction: Transaction, alerts: Sequence[str] = ()) -> None:
         """Write the ledger, and alarms, which it counts."""
-        for sentence in alarms:
+        for sentence in alerts:
             says = {"at": now_text(), "says": sentence}
-            transaction.put(f"alarm {self.ledger.n_alarms:09d}", says)
-            self.ledger.n_alarms += 1
+            transaction.put(f"alarm {self.ledger.n_alerts:09d}", says)
+            self.ledger.n_alerts += 1
         transaction.put("ledger", self.ledger)
 
     def _refresh(self, transaction: Transaction) -> None:

@@ -4,47 +4,47 @@ from surerec._state import State
 from surerec.measures._aggregates import ProfileRows, aggregate, log_score
 from surerec.measures._formula import (
     MEASURES,
-    FormulaRecipe,
-    Measure,
+    Formula,
+    FormulaMeasure,
     MeasureScorer,
-    PrecedenceRecipe,
+    PrecedenceMeasure,
     PrecedenceScorer,
     find_measure,
 )
 from surerec.measures._own import (
     TRAINED,
-    OwnRecipe,
+    MeasureLike,
+    OwnMeasure,
     OwnScorer,
-    RecipeLike,
-    as_recipe,
+    as_measure,
     as_scorer,
-    recipe_names,
+    measure_names,
 )
 from surerec.measures._query import Queries, Query
-from surerec.measures._scorer import Contribution, Recipe, Scorer
+from surerec.measures._scorer import Contribution, Measure, Scorer
 
 __all__ = [
     "MEASURES",
     "TRAINED",
     "Contribution",
-    "FormulaRecipe",
+    "Formula",
+    "FormulaMeasure",
     "Measure",
+    "MeasureLike",
     "MeasureScorer",
-    "OwnRecipe",
+    "OwnMeasure",
     "OwnScorer",
-    "PrecedenceRecipe",
+    "PrecedenceMeasure",
     "PrecedenceScorer",
     "ProfileRows",
     "Queries",
     "Query",
-    "Recipe",
-    "RecipeLike",
     "Scorer",
     "State",
     "aggregate",
-    "as_recipe",
+    "as_measure",
     "as_scorer",
     "find_measure",
     "log_score",
-    "recipe_names",
+    "measure_names",
 ]

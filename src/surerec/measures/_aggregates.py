@@ -199,7 +199,7 @@ class ProfileRows:
         self.history = np.asarray(history, dtype=np.int64)
         self.n_items = statistics.n_items
         self.n_users = statistics.n_users - len(users)
-        self._own, times = statistics.taken_by(users[0] if users else None)
+        self._own, times = statistics.consumed_by(users[0] if users else None)
         strict = statistics.ties == "strict"
         self.left_out = LeftOutUser(
             self._own, *leave_out(self.history, statistics.support, self._own, times, strict)

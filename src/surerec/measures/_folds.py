@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from surerec.errors import InputError, TooFewUsers
+from surerec.errors import InputError, TooFewUsersError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,11 +24,11 @@ _FEWEST_USERS: Final = 20
 _MIX: Final = 0x9E3779B9  # 2³² / golden ratio: neighbouring codes get different folds
 
 
-def deal(n_users: int, n_folds: int, seed: int) -> NDArray[np.int8]:
+def deal(n_users: int, n_folds: int, random_state: int) -> NDArray[np.int8]:
     """Return a fold for each user, at random and as many to each."""
     if n_folds > _MOST:
         raise InputError(f"n_folds is {n_folds}; it must be {_MOST} at the most.")
-    order = np.random.default_rng(seed).permutation(n_users)
+    order = np.random.default_rng(random_state).permutation(n_users)
     fold_of = np.empty(n_users, dtype=np.int8)
     fold_of[order] = np.arange(n_users) % n_folds
     return fold_of
@@ -70,7 +70,7 @@ def folds_of(fold_of: NDArray[np.int8], users: NDArray[np.int64]) -> NDArray[np.
 def check_enough(n_left: int, shortest: int) -> None:
     """Refuse to learn from too few users."""
     if n_left < _FEWEST_USERS:
-        raise TooFewUsers(
+        raise TooFewUsersError(
             f"{n_left} users with {shortest} items or more are left to learn from once a "
             f"fold is set aside, and {_FEWEST_USERS} are needed: give more users, or more folds."
         )

@@ -15,7 +15,7 @@ from surerec._words import near, shown
 from surerec.errors import InputError
 from surerec.measures._aggregates import ProfileRows, aggregate, log_score, make_plan
 from surerec.measures._many import score_together
-from surerec.measures._scorer import Recipe, Scorer
+from surerec.measures._scorer import Measure, Scorer
 from surerec.precedence import PrecedenceStatistics
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _MOST_SCORES: Final = 1 << 22
 
 
 @dataclass(frozen=True)
-class Measure:
+class Formula:
     """How well item h fits a profile T, as the paper defines it.
 
     Examples
@@ -64,7 +64,7 @@ class Measure:
         return self.statistic == "absent"
 
 
-_SCORE = Measure(
+_SCORE = Formula(
     "CM1", "score", "score", "top", "Sup(h) / n_u · product of the top I of PC(i, h) / Sup(h)"
 )
 _AGGREGATES: tuple[Aggregate, ...] = ("minimum", "median", "mean", "maximum")
@@ -76,21 +76,21 @@ _STATISTICS: tuple[tuple[Statistic, str], ...] = (
 )
 
 
-def _all() -> dict[str, Measure]:
+def _all() -> dict[str, Formula]:
     measures = [_SCORE]
     for statistic, formula in _STATISTICS:
         for wanted in _AGGREGATES:
             name = f"{'NCM' if statistic == 'absent' else 'CM'}{len(measures) + 1}"
             words = f"{wanted} over i in T of {formula}"
-            measures.append(Measure(name, f"{wanted}-{statistic}", statistic, wanted, words))
+            measures.append(Formula(name, f"{wanted}-{statistic}", statistic, wanted, words))
     return {measure.name: measure for measure in measures}
 
 
-MEASURES: Mapping[str, Measure] = MappingProxyType(_all())
+MEASURES: Mapping[str, Formula] = MappingProxyType(_all())
 """The 17 measures by the paper's name, in its order."""
 
 
-def find_measure(name: str | int) -> Measure:
+def find_measure(name: str | int) -> Formula:
     """Look a measure up by the paper's name, its number, ICRS name, or its readable name.
 
     Examples
@@ -145,7 +145,7 @@ class MeasureScorer(Scorer):
     def __init__(
         self,
         statistics: PrecedenceStatistics,
-        measure: str | int | Measure,
+        measure: str | int | Formula,
         *,
         top: int = 1,
         literal: bool = False,
@@ -153,7 +153,7 @@ class MeasureScorer(Scorer):
         self.statistics = check_kind(
             "statistics", statistics, PrecedenceStatistics, "counts (see surerec.count_precedence)"
         )
-        self.measure = measure if isinstance(measure, Measure) else find_measure(measure)
+        self.measure = measure if isinstance(measure, Formula) else find_measure(measure)
         self.top = check_whole("top", top)
         self.literal = check_flag("literal", literal)
 
@@ -241,7 +241,7 @@ class MeasureScorer(Scorer):
         return State()
 
 
-class FormulaRecipe(Recipe):
+class FormulaMeasure(Measure):
     """A measure of the paper; it learns nothing.
 
     Parameters
@@ -254,9 +254,9 @@ class FormulaRecipe(Recipe):
     grows = True
 
     def __init__(
-        self, measure: str | int | Measure, *, top: int = 1, literal: bool = False
+        self, measure: str | int | Formula, *, top: int = 1, literal: bool = False
     ) -> None:
-        self.measure = measure if isinstance(measure, Measure) else find_measure(measure)
+        self.measure = measure if isinstance(measure, Formula) else find_measure(measure)
         self.top = check_whole("top", top)
         self.literal = check_flag("literal", literal)
         self.stored = self.measure.name
@@ -308,7 +308,7 @@ class PrecedenceScorer(Scorer):
         return State()
 
 
-class PrecedenceRecipe(Recipe):
+class PrecedenceMeasure(Measure):
     """Plain precedence mining; it learns nothing.
 
     Parameters

@@ -100,11 +100,11 @@ def _leave_out_of_totals(
 ) -> None:
     """Subtract from the total of each item that the user took the rows whose items came before."""
     rows = np.sort(out.of_rows)
-    taken = np.searchsorted(rows, 0)
+    consumed = np.searchsorted(rows, 0)
     for place in range(len(out.items)):
         item = np.int64(out.items[place])
         if first <= item < last:
-            totals[item] -= np.searchsorted(rows, out.instants[place]) - taken
+            totals[item] -= np.searchsorted(rows, out.instants[place]) - consumed
 
 
 @njit(nogil=True, cache=True)
@@ -222,23 +222,23 @@ def _fill(
     statistic: int,
     row: NDArray[Any],
     back: NDArray[Any],
-    taken: float,
+    consumed: float,
     values: NDArray[np.float64],
 ) -> None:
     """Write the statistic of each column, from one row of counts and an item's support."""
     width = np.uint64(len(row))
     if statistic == ABSENT:
         for j in range(width):
-            values[j] = taken - row[j]
-    elif taken == 0.0:
+            values[j] = consumed - row[j]
+    elif consumed == 0.0:
         values[:] = 0.0
     elif statistic == SHARE:
         for j in range(width):
-            values[j] = row[j] / taken
+            values[j] = row[j] / consumed
     else:
         for j in range(width):
             # Nobody still free to take it later: then nobody did, and the ratio is 0.
-            values[j] = row[j] / np.maximum(taken - back[j], 1.0)
+            values[j] = row[j] / np.maximum(consumed - back[j], 1.0)
 
 
 @njit(nogil=True, cache=True)
@@ -272,14 +272,14 @@ def _add_ratios(
     back: NDArray[Any],
     mine: Any,
     when: NDArray[np.uint32],
-    taken: float,
+    consumed: float,
     total: NDArray[np.float64],
 ) -> None:
     """Add the ratios of a row to the totals, the user's own part left out on the way."""
     for j in range(np.uint64(len(total))):
         later = np.int32(when[j] > mine)
         earlier = np.int32((when[j] > np.uint32(0)) & (when[j] < mine))
-        free = taken - np.int32(np.int32(back[j]) - earlier)
+        free = consumed - np.int32(np.int32(back[j]) - earlier)
         total[j] += np.int32(np.int32(row[j]) - later) / np.maximum(free, 1.0)
 
 

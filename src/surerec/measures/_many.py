@@ -43,13 +43,13 @@ def _divide(
     forward, reverse = plan.forward.matrix, plan.reverse.matrix
     for slot in range(len(wanted)):
         item, values = wanted[slot], ratios[slot]
-        taken = np.int64(plan.support[item]) - fewer
+        consumed = np.int64(plan.support[item]) - fewer
         row, back = forward[item, left:right], reverse[item, left:right]
-        if taken <= 0:
+        if consumed <= 0:
             values[:] = 0.0
             continue
         for j in range(np.uint64(right - left)):
-            free = np.float64(np.int32(taken - np.int32(back[j])))
+            free = np.float64(np.int32(consumed - np.int32(back[j])))
             values[j] = np.float64(row[j]) / np.maximum(free, 1.0)
 
 
@@ -62,10 +62,10 @@ def _score_own(
     scores: NDArray[np.float64],
 ) -> None:
     """Score what the user to leave out took beside the profile."""
-    taken = np.zeros(len(scores), np.bool_)
+    consumed = np.zeros(len(scores), np.bool_)
     for item in profile:
-        taken[item] = True
-    places = np.array([place for place in range(len(own)) if not taken[own[place]]])
+        consumed[item] = True
+    places = np.array([place for place in range(len(own)) if not consumed[own[place]]])
     if len(places) == 0:
         return
     source, reverse, out = rows_of(plan, profile, own, times)
@@ -79,7 +79,7 @@ def _fewer(
     known: NDArray[np.int64],
     starts: NDArray[np.int64],
     stops: NDArray[np.int64],
-    items_taken: NDArray[np.uint32],
+    item_codes: NDArray[np.uint32],
     own_starts: NDArray[np.int64],
     own_stops: NDArray[np.int64],
     n_items: int,
@@ -90,7 +90,7 @@ def _fewer(
     """
     fewer, marks = np.full(len(starts), -1), np.full(n_items, -1)
     for person in range(len(starts)):
-        own, n_own = items_taken[own_starts[person] : own_stops[person]], 0
+        own, n_own = item_codes[own_starts[person] : own_stops[person]], 0
         for item in own:
             marks[item] = person
         for item in known[starts[person] : stops[person]]:
@@ -146,7 +146,7 @@ def _score_others(
     known: NDArray[np.int64],
     starts: NDArray[np.int64],
     stops: NDArray[np.int64],
-    items_taken: NDArray[np.uint32],
+    item_codes: NDArray[np.uint32],
     times: NDArray[np.int64],
     own_starts: NDArray[np.int64],
     own_stops: NDArray[np.int64],
@@ -158,7 +158,7 @@ def _score_others(
     for person in range(len(starts)):
         profile = known[starts[person] : stops[person]]
         begin, end = own_starts[person], own_stops[person]
-        own, when = items_taken[begin:end], times[begin:end]
+        own, when = item_codes[begin:end], times[begin:end]
         if not is_shared[person]:
             scores[person] = score_profile(plan, profile, own, when, room)
         elif len(own) > len(profile):
@@ -177,12 +177,12 @@ def score_together(
     known, lengths = np.concatenate(histories), np.array([len(each) for each in histories])
     stops = np.cumsum(lengths)
     parts = known, stops - lengths, stops
-    taken, times, begin, end = _left_out(statistics, [query.user for query in queries])
+    consumed, times, begin, end = _left_out(statistics, [query.user for query in queries])
     scores = np.empty((len(queries), statistics.n_items))
     fewer = np.full(len(queries), -1)
     mean_ratio = plan.way.statistic == RATIO and plan.wanted == TOTAL and plan.sign > 0.0
     if mean_ratio and plan.forward.matrix.itemsize == NARROW:
-        fewer = _fewer(*parts, taken, begin, end, statistics.n_items)
+        fewer = _fewer(*parts, consumed, begin, end, statistics.n_items)
     for minus in range(2):
         people = np.flatnonzero(fewer == minus)
         rows = known[np.repeat(fewer == minus, lengths)]
@@ -195,7 +195,7 @@ def score_together(
             slots[wanted] = np.arange(len(wanted))
             ends = np.cumsum(lengths[people])
             _score_shared(plan, wanted, minus, people, slots[rows], ends, scores)
-    _score_others(plan, *parts, taken, times, begin, end, fewer >= 0, scores)
+    _score_others(plan, *parts, consumed, times, begin, end, fewer >= 0, scores)
     return scores
 
 
@@ -209,4 +209,4 @@ def _left_out(
         statistics.require_profiles("no user can be left out")
     # Nobody has the code −1, and a part that begins and ends where the first profile begins.
     starts, stops = interactions.offsets[np.maximum(codes, 0)], interactions.offsets[codes + 1]
-    return interactions.items_taken, interactions.times, starts, stops
+    return interactions.item_codes, interactions.times, starts, stops

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from surerec._arguments import check_seed
+from surerec._arguments import check_random_state
 from surerec._state import State
 from surerec._words import declared_name, public_name, shown
 from surerec.errors import InputError
-from surerec.measures._formula import MEASURES, FormulaRecipe, Measure
-from surerec.measures._scorer import UNNAMED, Contribution, Recipe, Scorer
+from surerec.measures._formula import MEASURES, Formula, FormulaMeasure
+from surerec.measures._scorer import UNNAMED, Contribution, Measure, Scorer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from surerec.measures._query import Query
     from surerec.precedence import PrecedenceStatistics
 
-RecipeLike: TypeAlias = Any
+MeasureLike: TypeAlias = Any
 """A name, a :class:`Recipe`, a scorer, or what makes a scorer from statistics."""
 
 
@@ -181,7 +181,7 @@ def as_scorer(given: Any, n_items: int | None = None, *, name: str | None = None
     return OwnScorer(given, n_items, name)
 
 
-class OwnRecipe(Recipe):
+class OwnMeasure(Measure):
     """Something of somebody's own: a fitted scorer, or what makes one from statistics.
 
     Parameters
@@ -225,19 +225,19 @@ class OwnRecipe(Recipe):
 
 
 # What is trained brings kernels of its own: they are imported by who asks for it.
-def _learned(**given: Any) -> Recipe:
-    from surerec.measures.learned import LearnedRecipe  # noqa: PLC0415
+def _learned(**given: Any) -> Measure:
+    from surerec.measures.learned import LearnedMeasure  # noqa: PLC0415
 
-    return LearnedRecipe(**given)
-
-
-def _als(*, seed: int, **_: Any) -> Recipe:
-    from surerec.measures.als import AlsRecipe, AlsSettings  # noqa: PLC0415
-
-    return AlsRecipe(AlsSettings(seed=seed))
+    return LearnedMeasure(**given)
 
 
-_NAMED: dict[str, Callable[..., Recipe]] = {"learned": _learned, "als": _als}
+def _als(*, random_state: int, **_: Any) -> Measure:
+    from surerec.measures.als import AlsMeasure, AlsSettings  # noqa: PLC0415
+
+    return AlsMeasure(AlsSettings(random_state=random_state))
+
+
+_NAMED: dict[str, Callable[..., Measure]] = {"learned": _learned, "als": _als}
 """Recipes that are no formulas, by name; each is made with a seed, a horizon and a window."""
 
 
@@ -250,53 +250,53 @@ TRAINED: Mapping[str, str] = MappingProxyType(
 """The measures that are trained, in words."""
 
 
-def recipe_names() -> list[str]:
+def measure_names() -> list[str]:
     """Return the names of all recipes that need nothing but a name."""
     return [*MEASURES, *_NAMED]
 
 
-def as_recipe(
-    given: RecipeLike,
+def as_measure(
+    given: MeasureLike,
     *,
     top: int = 1,
     literal: bool = False,
-    seed: int = 0,
+    random_state: int = 0,
     horizon: float = 0.4,
     window: float | None = None,
-) -> Recipe:
+) -> Measure:
     """Return the recipe that is meant.
 
     Parameters
     ----------
-    given : str, int, Measure, Recipe or object
+    given : str, int, Formula, Measure or object
         One of the 17 measures by name or number, or "learned" or "als"; a recipe; something that
         scores (it has ``score(history, *, without_user)``); or something that makes a scorer: an
         object with ``fit(statistics)``, or a function of statistics.
     top, literal
         Of the formulas; see :class:`MeasureScorer`.
-    seed : int, default=0
+    random_state : int, default=0
         Of what is trained.
     horizon, window
         The future that it is trained for: that of the promise.
 
     Examples
     --------
-    >>> as_recipe("icrs3").name, as_recipe("learned").learns, as_recipe("CM3").learns
+    >>> as_measure("icrs3").name, as_measure("learned").learns, as_measure("CM3").learns
     ('CM3', True, False)
     """
-    if isinstance(given, Recipe):
+    if isinstance(given, Measure):
         return given
     trained = sys.modules.get("surerec.measures.learned")  # else nobody can have one
-    if trained is not None and isinstance(given, trained.LearnedMeasure):
+    if trained is not None and isinstance(given, trained.LearnedModel):
         return _learned(learned=given)
-    check_seed(seed)
+    check_random_state(random_state)
     name = given.strip().lower().removeprefix("icrs-") if isinstance(given, str) else ""
     if name in _NAMED:
-        return _NAMED[name](seed=seed, horizon=horizon, window=window)
-    if isinstance(given, (str, int, Measure)):
-        return FormulaRecipe(given, top=top, literal=literal)
+        return _NAMED[name](random_state=random_state, horizon=horizon, window=window)
+    if isinstance(given, (str, int, Formula)):
+        return FormulaMeasure(given, top=top, literal=literal)
     if is_scorer(given) or callable(getattr(given, "fit", given)):
-        return OwnRecipe(given)
+        return OwnMeasure(given)
     raise InputError(
         f"{type(given).__name__} is no measure: give a name of `surerec measures`, something with "
         "score(history, *, without_user), or a function that makes such a thing from statistics."

@@ -76,7 +76,7 @@ class Query:
     def of_user(cls, interactions: Interactions, user: int) -> Query:
         """Ask for a user of the data, by code, known by the whole profile."""
         check_kind("interactions", interactions, Interactions, "Interactions")
-        history = interactions.taken(user).astype(np.int64)
+        history = interactions.consumed(user).astype(np.int64)
         made = cls.trusted(history, (int(user),), times=interactions.times_of(user))
         object.__setattr__(made, "_checked", (interactions.n_items, interactions.n_users))
         return made
@@ -170,7 +170,7 @@ class Queries:
     def of_users(cls, interactions: Interactions, users: NDArray[np.int64]) -> Queries:
         """Ask for users of the data, by code, known by their whole profiles with times."""
         starts, stops = interactions.offsets[users], interactions.offsets[users + 1]
-        return cls(interactions.items_taken, starts, stops, users, times=interactions.times)
+        return cls(interactions.item_codes, starts, stops, users, times=interactions.times)
 
     def __len__(self) -> int:
         return len(self.starts)

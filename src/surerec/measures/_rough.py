@@ -26,11 +26,11 @@ def _add_ratios_of(
     totals: NDArray[np.float64],
 ) -> None:
     """Add the ratios of some columns of a row, the user's own part left out on the way."""
-    taken = np.int32(support)
+    consumed = np.int32(support)
     for j in range(np.uint64(len(totals))):
         instant = instants[j]
         count = counts[j] - np.int32((at >= 0) & (at < instant))
-        free = taken - back[j] + np.int32((instant >= 0) & (instant < at))
+        free = consumed - back[j] + np.int32((instant >= 0) & (instant < at))
         totals[j] += np.float64(count) / np.maximum(np.float64(free), 1.0)
 
 

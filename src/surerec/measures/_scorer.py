@@ -55,9 +55,9 @@ class Scorer:
     plan : ScoringPlan or None
         What the fused kernels need to score whole profiles and compare them in one call; None
         where there is no faster way than `score`.
-    takes_histories : bool
+    accepts_histories : bool
         Whether it scores people who are in no data by a history.
-    takes_user_histories : bool
+    accepts_user_histories : bool
         Whether it scores a user of the data by a history given beside the user.
     at_once : int
         How many people it scores together faster than one by one; 1 if that gains nothing.
@@ -78,8 +78,8 @@ class Scorer:
     leaves_users_out: bool | None = None
     unit: str = "score"
     plan: ScoringPlan | None = None
-    takes_histories: bool = True
-    takes_user_histories: bool = True
+    accepts_histories: bool = True
+    accepts_user_histories: bool = True
     at_once: int = 1
     is_partial: bool = False
     uses_times: bool = False
@@ -199,7 +199,7 @@ class Scorer:
         return None
 
 
-class Recipe(ABC):
+class Measure(ABC):
     """How a scorer is made, again and again: on all data, or on the past of some moment.
 
     Attributes

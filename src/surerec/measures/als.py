@@ -17,7 +17,7 @@ from surerec._state import ArraySchema, State, check_arrays
 from surerec._threads import available_threads
 from surerec.errors import InputError
 from surerec.measures._folds import check_enough, deal, fold_for, folds_of
-from surerec.measures._scorer import Contribution, Recipe, Scorer
+from surerec.measures._scorer import Contribution, Measure, Scorer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from surerec.measures._query import Query
     from surerec.precedence import PrecedenceStatistics
 
-__all__ = ["AlsRecipe", "AlsScorer", "AlsSettings", "Factorisation"]
+__all__ = ["AlsMeasure", "AlsScorer", "AlsSettings", "Factorisation"]
 
 _TILE = 1024  # columns: their sums stay in the first-level cache
 _SHORTEST: Final = 2
@@ -63,11 +63,11 @@ class AlsSettings:
     """How often the factors of people and items are solved for, in turn."""
     folds: int = 5
     """Into how many folds users are dealt; each costs a training."""
-    seed: int = 0
+    random_state: int = 0
     """The same seed on the same profiles gives the same factors."""
 
     def __post_init__(self) -> None:
-        for name, lowest in (("factors", 1), ("iterations", 1), ("folds", 2), ("seed", 0)):
+        for name, lowest in (("factors", 1), ("iterations", 1), ("folds", 2), ("random_state", 0)):
             check_whole(name, getattr(self, name), lowest=lowest)
         check_number("regularization", self.regularization, 0, math.inf, "a number above 0")
         must = "a number of at least 0"
@@ -110,7 +110,7 @@ def solve(lower: NDArray[np.float64], right: NDArray[np.float64]) -> None:
 
 @njit(nogil=True, cache=True)
 def factor_of_history(
-    taken: NDArray[np.float32],
+    consumed: NDArray[np.float32],
     gram: NDArray[np.float64],
     regularization: float,
     alpha: float,
@@ -126,9 +126,9 @@ def factor_of_history(
             lower[i, j] = gram[i, j]
         lower[i, i] += regularization
     wide = np.empty(n)
-    for k in range(len(taken)):
+    for k in range(len(consumed)):
         for i in range(n):
-            wide[i] = taken[k, i]
+            wide[i] = consumed[k, i]
         for i in range(n):
             weight, row = alpha * wide[i], lower[i]
             for j in range(np.uint64(i + 1)):
@@ -138,7 +138,7 @@ def factor_of_history(
 
 @njit(nogil=True, cache=True)
 def fold_in(
-    taken: NDArray[np.float32],
+    consumed: NDArray[np.float32],
     gram: NDArray[np.float64],
     regularization: float,
     alpha: float,
@@ -152,11 +152,11 @@ def fold_in(
     n = len(gram)
     lower = np.empty((n, n))
     person[:] = 0.0
-    if not factor_of_history(taken, gram, regularization, alpha, lower):
+    if not factor_of_history(consumed, gram, regularization, alpha, lower):
         return False
-    for k in range(len(taken)):
+    for k in range(len(consumed)):
         for i in range(n):
-            person[i] += (1.0 + alpha) * taken[k, i]
+            person[i] += (1.0 + alpha) * consumed[k, i]
     solve(lower, person)
     return True
 
@@ -208,8 +208,8 @@ def _train_items(
 
     alternating, threadpoolctl = _implicit()
     ones = np.ones(profiles.n_rows, dtype=np.float32)
-    taken = sparse.csr_matrix(
-        (ones, profiles.items_taken.astype(np.int32), profiles.offsets),
+    consumed = sparse.csr_matrix(
+        (ones, profiles.item_codes.astype(np.int32), profiles.offsets),
         shape=(profiles.n_users, profiles.n_items),
     )
     # One thread of BLAS sums in one order; implicit's own threads solve whole rows, so that their
@@ -221,9 +221,9 @@ def _train_items(
             alpha=1.0 + settings.alpha,  # implicit's is the whole weight of what was taken
             iterations=settings.iterations,
             num_threads=available_threads(),
-            random_state=np.random.default_rng((settings.seed, fold)),
+            random_state=np.random.default_rng((settings.random_state, fold)),
         )
-        model.fit(taken, show_progress=False, callback=lambda *_: advance(1))
+        model.fit(consumed, show_progress=False, callback=lambda *_: advance(1))
     return np.ascontiguousarray(model.item_factors.T, dtype=np.float32)
 
 
@@ -249,7 +249,7 @@ class Factorisation:
     Examples
     --------
     >>> import surerec as sr
-    >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, seed=1)
+    >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, random_state=1)
     >>> found = Factorisation.train(sr.count_precedence(films), AlsSettings(factors=8))
     >>> history = np.array([7, 2])
     >>> found.items.shape, found.person(found.fold_for((3,), history), history).shape
@@ -280,7 +280,7 @@ class Factorisation:
             If there are too few users to learn from, or implicit is not installed.
         """
         settings = settings or AlsSettings()
-        fold_of = deal(statistics.n_users, settings.folds, settings.seed)
+        fold_of = deal(statistics.n_users, settings.folds, settings.random_state)
         return cls._train(statistics, settings, fold_of, settings.folds)
 
     @classmethod
@@ -326,8 +326,8 @@ class Factorisation:
         """Return the factors of a person who took a history, by the item factors of a fold."""
         person = np.empty(self.items.shape[1])
         weights = self.settings.regularization, self.settings.alpha
-        taken = self._by_item[fold][history]
-        if not fold_in(taken, self.grams[fold], *weights, person):
+        consumed = self._by_item[fold][history]
+        if not fold_in(consumed, self.grams[fold], *weights, person):
             raise InputError("These factors are damaged: nobody can be folded in; train them anew.")
         return person
 
@@ -345,8 +345,8 @@ class Factorisation:
         factors, n_factors = self.items[fold], self.items.shape[1]
         lower, wanted = np.empty((n_factors, n_factors)), factors[:, item].astype(np.float64)
         weights = self.settings.regularization, self.settings.alpha
-        taken = self._by_item[fold][history]
-        if not factor_of_history(taken, self.grams[fold], *weights, lower):
+        consumed = self._by_item[fold][history]
+        if not factor_of_history(consumed, self.grams[fold], *weights, lower):
             raise InputError("These factors are damaged: nobody can be folded in; train them anew.")
         solve(lower, wanted)
         return np.asarray(wanted @ factors[:, history].astype(np.float64))
@@ -409,7 +409,7 @@ class AlsScorer(Scorer):
     >>> import numpy as np
     >>> import surerec as sr
     >>> from surerec.measures.als import AlsSettings, Factorisation
-    >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, seed=1)
+    >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, random_state=1)
     >>> statistics = sr.count_precedence(films)
     >>> scorer = AlsScorer(statistics, Factorisation.train(statistics, AlsSettings(factors=8)))
     >>> scorer.score(np.array([3, 1, 4])).shape
@@ -455,8 +455,8 @@ class AlsScorer(Scorer):
         alike = self.factors.likeness(fold, query.history, item).tolist()
         weight = 1.0 + self.factors.settings.alpha
         found = [
-            Contribution(f"likeness to {profiles.title(taken)}", value, weight * value)
-            for taken, value in zip(query.history.tolist(), alike, strict=True)
+            Contribution(f"likeness to {profiles.title(consumed)}", value, weight * value)
+            for consumed, value in zip(query.history.tolist(), alike, strict=True)
         ]
         return tuple(sorted(found, key=lambda each: -abs(each.by)))
 
@@ -465,7 +465,7 @@ class AlsScorer(Scorer):
         return self.factors.state()
 
 
-class AlsRecipe(Recipe):
+class AlsMeasure(Measure):
     """Matrix factorisation of who took what, by alternating least squares.
 
     It is trained again on newer data, unlike the learned measure's trees: factors belong to items,
@@ -479,10 +479,10 @@ class AlsRecipe(Recipe):
     Examples
     --------
     >>> import surerec as sr
-    >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, seed=1)
-    >>> small = AlsRecipe(AlsSettings(factors=8))
+    >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, random_state=1)
+    >>> small = AlsMeasure(AlsSettings(factors=8))
     >>> sr.PopulationConformal(small).fit(films).default_name()
-    'population-als'
+    'recall-als'
     """
 
     name = "als"

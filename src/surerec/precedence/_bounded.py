@@ -397,7 +397,7 @@ def rows_from(
         return NoRows()
     if kind not in (OnDemandRows.kind, BoundedRows.kind):
         raise ValueError(f"there are no {kind} rows")
-    codes = interactions.items_taken
+    codes = interactions.item_codes
     if kind == BoundedRows.kind:  # what counts every row when asked for holds nothing at all
         codes = narrow_codes(codes, interactions.n_items)
     longest = int(np.diff(interactions.offsets).max(initial=0))

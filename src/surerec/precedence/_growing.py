@@ -11,7 +11,7 @@ import numpy as np
 
 from surerec._arguments import check_kind, check_whole
 from surerec._memory import available_memory
-from surerec.errors import InputError, NoUsers
+from surerec.errors import InputError, NoUsersError
 from surerec.interactions import GrowingInteractions
 from surerec.precedence._kernels import add_logged, count_in_place, log_pairs, move_in_order
 from surerec.precedence._rows import (
@@ -283,7 +283,9 @@ class GrowingStatistics(PrecedenceStatistics):
     def __init__(self, base: PrecedenceStatistics) -> None:
         check_kind("base", base, PrecedenceStatistics, "counts (see surerec.count_precedence)")
         if base.n_users > base.interactions.n_users:
-            raise NoUsers("Counts that were given without profiles cannot grow: count profiles.")
+            raise NoUsersError(
+                "Counts that were given without profiles cannot grow: count profiles."
+            )
         if not base.rows.has_counts:
             raise InputError(
                 "Who took what before what was not counted here, so that no counts can grow: fit a "
@@ -337,9 +339,9 @@ class GrowingStatistics(PrecedenceStatistics):
         who, what = self.interactions.users.add(user), self.interactions.items.add(item)
         self.n_users += not known
         self._fit_items()
-        taken = np.flatnonzero(self.interactions.taken(who) == what)
-        if len(taken):
-            if when >= self.interactions.times_of(who)[taken[0]]:
+        consumed = np.flatnonzero(self.interactions.consumed(who) == what)
+        if len(consumed):
+            if when >= self.interactions.times_of(who)[consumed[0]]:
                 return False
             self._uncount(who, what)
         placed = self.interactions.insert(who, what, when)
@@ -356,11 +358,11 @@ class GrowingStatistics(PrecedenceStatistics):
 
         Raises
         ------
-        UnknownId
+        UnknownIdError
             If nobody is known by that id.
         """
         who = self.interactions.users.code(user)
-        for item in self.interactions.taken(who)[::-1].tolist():
+        for item in self.interactions.consumed(who)[::-1].tolist():
             self._uncount(who, item)
         self.interactions.forget(who)
         self.n_users -= 1

@@ -96,7 +96,7 @@ def find_spans(
 @njit(nogil=True, cache=True)
 def subtract_users(
     offsets: NDArray[np.int64],
-    taken: NDArray[np.uint32],
+    consumed: NDArray[np.uint32],
     instants: NDArray[np.int64],
     items: NDArray[np.int64],
     following: bool,  # noqa: FBT001
@@ -111,16 +111,16 @@ def subtract_users(
     for user in range(len(offsets) - 1):
         begin, end = offsets[user], offsets[user + 1]
         for place in range(begin, end):
-            when[taken[place]] = instants[place]
+            when[consumed[place]] = instants[place]
         for k in range(len(items)):
             at = when[items[k]]
             if at < 0:
                 continue
             for place in range(begin, end):
                 if (instants[place] > at) if following else (instants[place] < at):
-                    rows[k, taken[place]] -= 1
+                    rows[k, consumed[place]] -= 1
         for place in range(begin, end):
-            when[taken[place]] = -1
+            when[consumed[place]] = -1
 
 
 @njit(nogil=True, cache=True)

@@ -107,7 +107,7 @@ def place_spans(
     offsets: NDArray[np.int64],
     times: NDArray[np.int64],
     strict: bool,  # noqa: FBT001  # a kernel takes positional arguments only
-    taken: NDArray[np.uint32],
+    consumed: NDArray[np.uint32],
     cursors: NDArray[np.int64],
     starts: NDArray[Any],
     stops: NDArray[Any],
@@ -125,7 +125,7 @@ def place_spans(
                 after = place + np.uint64(1)
                 while strict and after < end and times[after] == times[place]:
                     after += np.uint64(1)
-            item = np.uint64(taken[place])
+            item = np.uint64(consumed[place])
             group = item >> np.uint64(LANE_BITS)
             k = np.uint64(cursors[group])
             starts[k] = (after << np.uint64(LANE_BITS)) | (item & np.uint64(LANES - 1))
@@ -345,7 +345,7 @@ def lanes(interactions: Interactions, ties: Ties) -> GroupedSpans:
     array([[0, 1],
            [1, 0]], dtype=uint16)
     """
-    n_items, n_rows, taken = interactions.n_items, interactions.n_rows, interactions.items_taken
+    n_items, n_rows, consumed = interactions.n_items, interactions.n_rows, interactions.item_codes
     n_groups = -(-n_items // LANES)
     n_blocks = _worth(_INDEXED_PER_THREAD, n_rows)
     blocks = list(enumerate(equal_blocks(np.diff(interactions.offsets), n_blocks)))
@@ -356,8 +356,8 @@ def lanes(interactions: Interactions, ties: Ties) -> GroupedSpans:
     def count(block: tuple[int, tuple[int, int]]) -> None:
         number, (first, last) = block
         rows = slice(interactions.offsets[first], interactions.offsets[last])
-        items[rows] = taken[rows]
-        count_codes(taken[rows], counts[number])
+        items[rows] = consumed[rows]
+        count_codes(consumed[rows], counts[number])
 
     list(run_blocks(count, blocks))
     in_groups = counts.reshape(len(blocks), n_groups, LANES).sum(axis=2)
@@ -370,7 +370,7 @@ def lanes(interactions: Interactions, ties: Ties) -> GroupedSpans:
 
     def place(block: tuple[int, tuple[int, int]]) -> None:
         number, users = block
-        place_spans(*users, *profiles, strict, taken, cursors[number], starts, stops)
+        place_spans(*users, *profiles, strict, consumed, cursors[number], starts, stops)
 
     list(run_blocks(place, blocks))
     return GroupedSpans(counts.sum(axis=0)[:n_items], offsets, starts, stops, items)

@@ -42,9 +42,9 @@ def narrowest(largest: int) -> np.dtype[Any]:
     return np.dtype(np.uint16) if largest <= _MOST_IN_16_BITS else WIDE
 
 
-def narrow_codes(taken: NDArray[np.uint32], n_items: int) -> NDArray[Any]:
+def narrow_codes(consumed: NDArray[np.uint32], n_items: int) -> NDArray[Any]:
     """Return item codes as narrow as they fit in: half as much to read while rows are counted."""
-    return taken.astype(narrowest(max(n_items - 1, 0)), copy=False)
+    return consumed.astype(narrowest(max(n_items - 1, 0)), copy=False)
 
 
 def too_popular(support: NDArray[np.integer]) -> NDArray[np.intp]:
@@ -179,5 +179,5 @@ def spans(interactions: Interactions, direction: Direction, ties: Ties) -> Spans
             equal_blocks(np.diff(interactions.offsets)),
         )
     )
-    taken = interactions.items_taken
-    return Spans(*group_pairs(taken, interactions.n_items, starts, stops), taken)
+    consumed = interactions.item_codes
+    return Spans(*group_pairs(consumed, interactions.n_items, starts, stops), consumed)

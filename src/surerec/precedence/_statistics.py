@@ -20,7 +20,7 @@ from surerec._arguments import (
 from surerec._memory import available_memory
 from surerec._progress import progress, stage
 from surerec._words import in_words, shown
-from surerec.errors import InputError, NoUsers
+from surerec.errors import InputError, NoUsersError
 from surerec.interactions import Interactions, as_interactions
 from surerec.precedence._bounded import BoundedRows, divide_budget, hold_rows
 from surerec.precedence._lanes import lanes
@@ -58,11 +58,11 @@ def places_by_support(support: NDArray[np.integer]) -> NDArray[np.int64]:
     (array([0, 1, 2]), array([2, 1, 0]))
     """
     n_items = len(support)
-    taken = support.astype(np.int64)
-    if (taken[1:] <= taken[:-1]).all():
+    consumed = support.astype(np.int64)
+    if (consumed[1:] <= consumed[:-1]).all():
         return np.arange(n_items)
     places = np.empty(n_items, dtype=np.int64)
-    places[np.lexsort((_mixed(np.arange(n_items)), -taken))] = np.arange(n_items)
+    places[np.lexsort((_mixed(np.arange(n_items)), -consumed))] = np.arange(n_items)
     return places
 
 
@@ -90,10 +90,10 @@ def places_without(
     array([0, 4, 1, 2, 3, 5])
     """
     items, times = np.unique(own.astype(np.int64), return_counts=True)
-    taken = support.astype(np.int64)
+    consumed = support.astype(np.int64)
     ordered = np.empty(len(places), dtype=np.int64)
-    ordered[places] = -taken
-    smaller = times - taken[items]
+    ordered[places] = -consumed
+    smaller = times - consumed[items]
     begin = np.searchsorted(ordered, smaller, side="left")
     end = np.searchsorted(ordered, smaller, side="right")
     keys = places.astype(np.float64)
@@ -189,8 +189,8 @@ class PrecedenceStatistics:
         PrecedenceStatistics(3 users, 2 items)
         """
         people = check_whole("n_users", n_users, lowest=0, highest=_MOST_USERS)
-        taken = check_wholes("support", support)
-        n_items = len(taken)
+        consumed = check_wholes("support", support)
+        n_items = len(consumed)
         matrix = (
             check_wholes("counts", counts, n_dimensions=2) if n_items else np.zeros((0, 0), int)
         )
@@ -199,16 +199,16 @@ class PrecedenceStatistics:
                 f"The counts of {n_items} items are {n_items} × {n_items}, not {matrix.shape}."
             )
         # Before the cast: −1 would become 4,294,967,295.
-        if min(matrix.min(initial=0), taken.min(initial=0)) < 0 or matrix.diagonal().any():
+        if min(matrix.min(initial=0), consumed.min(initial=0)) < 0 or matrix.diagonal().any():
             raise InputError("Counts are never negative, and no item precedes itself.")
         both = matrix + matrix.T
-        if taken.max(initial=0) > people or (both > np.minimum.outer(taken, taken)).any():
+        if consumed.max(initial=0) > people or (both > np.minimum.outer(consumed, consumed)).any():
             raise InputError("No more users can have taken two items than took either of them.")
         counter = narrowest(int(matrix.max(initial=0)))
         rows = DenseRows(*(np.array(each, dtype=counter, order="C") for each in (matrix, matrix.T)))
         return cls(
             people,
-            taken.astype(np.uint32),
+            consumed.astype(np.uint32),
             rows,
             interactions=Interactions.no_users(n_items),
             popularity=np.arange(n_items),
@@ -225,9 +225,9 @@ class PrecedenceStatistics:
         return self.n_users
 
     def require_profiles(self, without: str) -> Interactions:
-        """Return the profiles, or raise NoUsers with what cannot be done without them."""
+        """Return the profiles, or raise NoUsersError with what cannot be done without them."""
         if not self.has_profiles:
-            raise NoUsers(f"These statistics have no users: {without}.")
+            raise NoUsersError(f"These statistics have no users: {without}.")
         return self.interactions
 
     @property
@@ -279,7 +279,7 @@ class PrecedenceStatistics:
         if len(users) == 0 or not self.counts_profiles:
             return self._unconsumed
         if len(users) == 1:
-            own, times = self.taken_by(users[0])[0], np.ones(1, dtype=np.int64)
+            own, times = self.consumed_by(users[0])[0], np.ones(1, dtype=np.int64)
         else:
             own, times = np.unique(self._consumed_by(users), return_counts=True)
         only = own[self.support[own] == times].astype(np.int64)
@@ -302,7 +302,9 @@ class PrecedenceStatistics:
         return places_without(self.popularity, self.support, own) if len(own) else self.popularity
 
     def _consumed_by(self, users: Iterable[int]) -> NDArray[np.uint32]:
-        return np.concatenate([_NO_ITEMS, *(self.taken_by(user)[0] for user in self._each(users))])
+        return np.concatenate(
+            [_NO_ITEMS, *(self.consumed_by(user)[0] for user in self._each(users))]
+        )
 
     def _each(self, users: Iterable[int]) -> dict[int, None]:
         """Return users by code, each once, or refuse them."""
@@ -338,9 +340,9 @@ class PrecedenceStatistics:
         (1, [0, 0], [1, 0])
         """
         profiles = [self.profile_of(user) for user in self._each(users)]
-        items = np.concatenate([_NO_ITEMS, *(taken for taken, _ in profiles)])
+        items = np.concatenate([_NO_ITEMS, *(consumed for consumed, _ in profiles)])
         instants = np.concatenate([_NO_TIMES, *(when for _, when in profiles)])
-        offsets = np.concatenate(([0], np.cumsum([len(taken) for taken, _ in profiles])))
+        offsets = np.concatenate(([0], np.cumsum([len(consumed) for consumed, _ in profiles])))
         support = self.support - np.bincount(items, minlength=self.n_items).astype(np.uint32)
         rows = LeftOutRows(self.rows, offsets.astype(np.int64), items, instants)
         return PrecedenceStatistics(
@@ -352,12 +354,12 @@ class PrecedenceStatistics:
             popularity=places_without(self.popularity, self.support, items),
         )
 
-    def taken_by(self, user: int | None) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    def consumed_by(self, user: int | None) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """Return what a user took in time order, and when; nobody (None) took nothing."""
         if user is None:
             return _NO_ITEMS, _NO_TIMES
         profiles = self.require_profiles("no user can be left out")
-        return profiles.taken(user), profiles.times_of(user)
+        return profiles.consumed(user), profiles.times_of(user)
 
     def profile_of(self, user: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """Return what a user contributed: items by code, and when each was taken.
@@ -365,7 +367,7 @@ class PrecedenceStatistics:
         The instants are numbers such that one item precedes another if its instant is smaller,
         under the tie rule of these counts.
         """
-        items, times = self.taken_by(user)
+        items, times = self.consumed_by(user)
         instants = np.unique(times, return_inverse=True)[1] if self.ties == "strict" else (
             np.arange(len(items))
         )  # fmt: skip
@@ -410,7 +412,7 @@ def count_precedence(
     Examples
     --------
     >>> import surerec as sr
-    >>> films = sr.datasets.synthetic(n_users=50, n_items=20, n_rows=400, seed=1)
+    >>> films = sr.datasets.synthetic(n_users=50, n_items=20, n_rows=400, random_state=1)
     >>> sr.count_precedence(films)
     PrecedenceStatistics(50 users, 20 items)
     """
@@ -451,7 +453,7 @@ def count_like(
     Examples
     --------
     >>> import surerec as sr
-    >>> films = sr.datasets.synthetic(n_users=50, n_items=20, n_rows=400, seed=1)
+    >>> films = sr.datasets.synthetic(n_users=50, n_items=20, n_rows=400, random_state=1)
     >>> count_like(sr.count_precedence(films, memory=0), films.without_users([0])).rows.kind
     'bounded'
     """
@@ -491,11 +493,11 @@ def without_counts(
     >>> statistics.support.tolist(), statistics.rows.kind
     ([2, 1], 'none')
     """
-    taken = support
-    if taken is None:
-        taken = np.bincount(interactions.items_taken, minlength=interactions.n_items)
+    consumed = support
+    if consumed is None:
+        consumed = np.bincount(interactions.item_codes, minlength=interactions.n_items)
     made = PrecedenceStatistics(
-        interactions.n_users, taken.astype(np.uint32), NoRows(), interactions=interactions
+        interactions.n_users, consumed.astype(np.uint32), NoRows(), interactions=interactions
     )
     made.counts_profiles = support is None
     return made
@@ -517,7 +519,7 @@ def _rows(
     support = np.diff(following.offsets)
     if strategy == "on-demand":
         return support, OnDemandRows(following, preceding)
-    codes = narrow_codes(interactions.items_taken, interactions.n_items)
+    codes = narrow_codes(interactions.item_codes, interactions.n_items)
     following, preceding = replace(following, items=codes), replace(preceding, items=codes)
     return support, _bounded(following, preceding, budget)
 

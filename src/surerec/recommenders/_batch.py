@@ -24,7 +24,7 @@ from surerec.interactions import (
     check_moment,
     read_interactions,
     read_time,
-    read_user_groups,
+    read_user_segments,
     whole_floats,
 )
 from surerec.measures import Queries
@@ -133,7 +133,7 @@ def read_histories(
     Examples
     --------
     >>> import surerec as sr
-    >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
+    >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, random_state=1)
     >>> model = sr.InductiveConformal().fit(films)
     >>> new = model.histories({"ann": films.items.ids[:4], "bob": ["no such film"]})
     >>> new, new.left_out.to_list(), len(new.ignored)
@@ -179,7 +179,7 @@ def read_histories(
         )
     given_users = IdMap(given.users.ids, noun="user")
     how = {name: reading[name] for name in ("user", "columns") if name in reading}
-    stated = read_user_groups(source, segments.column, given_users, **how)
+    stated = read_user_segments(source, segments.column, given_users, **how)
     labels = tuple(
         segments.label(int(user)) if label is None and user >= 0 else label
         for label, user in zip(
@@ -193,7 +193,7 @@ def read_histories(
 
 
 def _rows_of_interactions(given: Interactions, items: IdMap) -> _Rows:
-    codes = items.codes(given.items.ids)[given.items_taken]
+    codes = items.codes(given.items.ids)[given.item_codes]
     owners = np.repeat(np.arange(given.n_users), np.diff(given.offsets))
     # Times of the first day of 1970 are places in profiles, or nothing, where none were known.
     times = given.times if given.times.max(initial=0) >= DAY else None
@@ -202,7 +202,7 @@ def _rows_of_interactions(given: Interactions, items: IdMap) -> _Rows:
         owners,
         codes,
         times,
-        given.items.ids.gather(given.items_taken[codes < 0]),
+        given.items.ids.gather(given.item_codes[codes < 0]),
     )
 
 
@@ -218,12 +218,12 @@ def _rows_of_mapping(source: Mapping[Any, Any], items: IdMap) -> _Rows:
         raise InputError(
             "The ids of people are of several types; make them all numbers, or all text."
         ) from error
-    taken = [_history(person, history) for person, history in source.items()]
-    flat = list(chain.from_iterable(history.items for history in taken))
-    owners = np.repeat(np.arange(len(taken)), [len(history.items) for history in taken])
+    consumed = [_history(person, history) for person, history in source.items()]
+    flat = list(chain.from_iterable(history.items for history in consumed))
+    owners = np.repeat(np.arange(len(consumed)), [len(history.items) for history in consumed])
     codes = items.codes(flat)
     unseen = pl.Series([str(flat[row]) for row in np.flatnonzero(codes < 0)], dtype=pl.String)
-    return ids, owners, codes, _times_of(taken, list(source)), unseen
+    return ids, owners, codes, _times_of(consumed, list(source)), unseen
 
 
 def _history(person: Any, given: Any) -> History:
@@ -296,7 +296,7 @@ def recommend_many(
     Examples
     --------
     >>> import surerec as sr
-    >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
+    >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, random_state=1)
     >>> model = sr.InductiveConformal().fit(films)
     >>> new = {"ann": films.items.ids[:4], "bob": films.items.ids[6:9]}
     >>> model.recommend_many(histories=new, confidence=0.5, k=2)["user_id"].to_list()

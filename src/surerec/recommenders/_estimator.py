@@ -15,10 +15,10 @@ from surerec._words import shown
 from surerec.calibration import (
     NamedItems,
     UserCalibration,
-    find_promise,
+    find_guarantee,
     refuse_false_declaration,
 )
-from surerec.errors import InputError, NotFittedError, NotOffered
+from surerec.errors import InputError, NotFittedError, NotSupportedError
 from surerec.measures import as_scorer
 from surerec.precedence import as_statistics
 from surerec.recommenders._model import FittedModel
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from surerec._state import State
     from surerec.calibration import Calibration, CalibrationUsers
     from surerec.interactions import IdMap
-    from surerec.measures import Recipe, Scorer
+    from surerec.measures import Measure, Scorer
     from surerec.precedence import PrecedenceStatistics
     from surerec.recommenders._group_calibration import CalibratedGroups, GroupCalibration
     from surerec.recommenders._group_rankings import Aggregation
@@ -96,7 +96,7 @@ class Recommender(ABC):
     # What is fitted.
 
     @abstractmethod
-    def recipe(self) -> Recipe:
+    def recipe(self) -> Measure:
         """Return what makes the scorer, by the parameters as they are."""
 
     @abstractmethod
@@ -214,7 +214,7 @@ class Recommender(ABC):
         return self.model_.name
 
     @property
-    def lists_(self) -> dict[str, list[Any]]:
+    def item_lists_(self) -> dict[str, list[Any]]:
         """The calibrated item lists, each with its items."""
         return self.model_.lists
 
@@ -245,7 +245,7 @@ class Recommender(ABC):
         Examples
         --------
         >>> import surerec as sr
-        >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, seed=1)
+        >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, random_state=1)
         >>> sr.PrecedenceMining().fit(films).headline()
         'only ranks, and promises nothing'
         """
@@ -253,7 +253,7 @@ class Recommender(ABC):
 
     # Calibrating further.
 
-    def allow(self, name: str, items: Iterable[Any], *, unknown: str = "check") -> Self:
+    def add_item_list(self, name: str, items: Iterable[Any], *, unknown: str = "check") -> Self:
         """Calibrate on a named list of the items that may be shown.
 
         ``recommend(…, item_list=name)`` then has every guarantee, for users who consume at least
@@ -273,8 +273,8 @@ class Recommender(ABC):
         Examples
         --------
         >>> import surerec as sr
-        >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1)
-        >>> model = sr.PopulationConformal("CM12").fit(films).allow("tonight", range(1, 20))
+        >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, random_state=1)
+        >>> model = sr.PopulationConformal("CM12").fit(films).add_item_list("tonight", range(1, 20))
         >>> shown = model.recommend(user=7, confidence=0.8, item_list="tonight")
         >>> set(shown.items) <= set(range(1, 20)), shown.guarantee.holds
         (True, True)
@@ -287,12 +287,14 @@ class Recommender(ABC):
         )
         return self
 
-    def _allow_all(self, lists: Mapping[str, Iterable[Any]] | None) -> Self:
-        """Calibrate on named item lists."""
-        if not isinstance(lists, Mapping | None):
-            raise InputError(f"lists is {shown(lists)}; it must be a mapping of names to item ids.")
-        for name, items in (lists or {}).items():
-            self.allow(name, items)
+    def _add_item_lists(self, item_lists: Mapping[str, Iterable[Any]] | None) -> Self:
+        """Calibrate on named item item_lists."""
+        if not isinstance(item_lists, Mapping | None):
+            raise InputError(
+                f"item_lists is {shown(item_lists)}; it must be a mapping of names to item ids."
+            )
+        for name, items in (item_lists or {}).items():
+            self.add_item_list(name, items)
         return self
 
     def _calibrated_list(self, listed: NamedItems) -> UserCalibration:
@@ -329,15 +331,15 @@ class Recommender(ABC):
         Examples
         --------
         >>> import surerec as sr
-        >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1)
+        >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, random_state=1)
         >>> model = sr.PopulationConformal("CM12").fit(films)
         >>> model = model.calibrate_groups(2, formed="similar", aggregation="least-misery")
-        >>> model.recommend(group=[7, 3], confidence=0.8).together
+        >>> model.recommend(group=[7, 3], confidence=0.8).group_guarantee
         'any'
         """
         model = self.model_
         if model.groups is None:
-            raise NotOffered(how_to_get("groups", model.kind))
+            raise NotSupportedError(how_to_get("groups", model.kind))
         found = model.groups.calibrated(model, sizes, formed, aggregation, groups)
         self.model_ = replace(model, groups=found)
         return self
@@ -394,7 +396,7 @@ class Recommender(ABC):
         more: dict[str, Any] = {}
         if self.is_fitted and (segments := self.model_.segments) is not None:
             users = self.model_.profiles().users.ids
-            more["user_groups"] = {user: segments.label(code) for code, user in enumerate(users)}
+            more["user_segments"] = {user: segments.label(code) for code, user in enumerate(users)}
         return type(self)(**{**self.get_params(), **params}).fit(statistics, **more)
 
     def __repr__(self) -> str:
@@ -414,10 +416,10 @@ class Recommender(ABC):
     def _stored_params(self) -> dict[str, Any]:
         """Return the parameters as a model folder keeps them."""
         found = self.settings()
-        if "promise" in found:
-            found["promise"] = find_promise(found["promise"]).name
-        if isinstance(found.get("groups"), tuple):
-            found["groups"] = list(found["groups"])  # as JSON has it
+        if "guarantee" in found:
+            found["guarantee"] = find_guarantee(found["guarantee"]).name
+        if isinstance(found.get("segments"), tuple):
+            found["segments"] = list(found["segments"])  # as JSON has it
         if not isinstance(found.get("measure", ""), (str, int)):  # else it will come back as it is
             recipe = self.recipe()
             found["measure"] = {OWN: recipe.name} if recipe.stored is None else recipe.stored
@@ -484,7 +486,7 @@ class Recommender(ABC):
         save_model(place, self.statistics_, specs, overwrite=replaces)
 
 
-def fit_scorer(recipe: Recipe, statistics: PrecedenceStatistics) -> Scorer:
+def fit_scorer(recipe: Measure, statistics: PrecedenceStatistics) -> Scorer:
     """Fit a scorer, and refuse one that declares falsely that it leaves users out."""
     with stage("learning"):
         scorer = recipe.fit(statistics)

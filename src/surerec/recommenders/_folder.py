@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from surerec._arguments import check_flag, check_path, check_text
 from surerec._words import near, shown
-from surerec.calibration import PROMISES
-from surerec.errors import InputError, SurerecError, UnknownRecommender
-from surerec.measures import recipe_names
+from surerec.calibration import GUARANTEE_KINDS
+from surerec.errors import InputError, SurerecError, UnknownRecommenderError
+from surerec.measures import measure_names
 from surerec.recommenders._estimator import OWN, Recommender
 from surerec.recommenders._item_level import (
     InductiveConformal,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
-    from surerec.measures import RecipeLike
+    from surerec.measures import MeasureLike
     from surerec.precedence import PrecedenceStatistics
     from surerec.storage import RecommenderSpec, StoredModel
 
@@ -36,10 +36,10 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "window": (int, float, type(None)),
     "horizon": (int, float),
     "train_share": (int, float),
-    "groups": (int, str, list),
+    "segments": (int, str, list),
     "model": (dict,),  # its kind and its name
     "covers": (str, type(None)),
-    "cut": (str, type(None)),
+    "threshold": (str, type(None)),
     "fallback": (str, type(None)),
     "name": (str, type(None)),
 }
@@ -55,24 +55,24 @@ KINDS: Final[dict[str, type[Recommender]]] = {
     )
 }
 """The classes of recommenders by name, as model folders have them."""
-DEFAULT_NAMES: Final = ("population-cm12", "icrs12")
+DEFAULT_NAMES: Final = ("recall-cm12", "icrs12")
 """What is fitted where nothing is said: a promise that holds in time order, and the paper's."""
 
 
 def _makers() -> dict[str, Callable[[], Recommender]]:
     """Return what makes each recommender, by name: the paper's, then every promise and measure."""
     found: dict[str, Callable[[], Recommender]] = {}
-    for measure in recipe_names():
+    for measure in measure_names():
         make = partial(InductiveConformal, measure=measure)
         found[make().default_name()] = make
     found["crs-max"] = TransductiveConformal
     found["crs-med"] = partial(TransductiveConformal, aggregate="median")
     found["precedence-mining"] = PrecedenceMining
     found["precedence-mining-top1"] = partial(PrecedenceMining, top=1)
-    for promise in PROMISES.values():
-        for measure in recipe_names():
-            found[f"{promise.prefix}-{measure.lower()}"] = partial(
-                PopulationConformal, measure, promise=promise.name, horizon=promise.horizon
+    for guarantee in GUARANTEE_KINDS.values():
+        for measure in measure_names():
+            found[f"{guarantee.prefix}-{measure.lower()}"] = partial(
+                PopulationConformal, measure, guarantee=guarantee.name, horizon=guarantee.horizon
             )
     return found
 
@@ -89,7 +89,7 @@ def make_recommender(name: str) -> Recommender:
     ----------
     name : str
         "icrs1" … "icrs17", "icrs-learned", "icrs-als", "crs-max", "crs-med", "precedence-mining" or
-        "precedence-mining-top1"; "population-cm12" (miss rate) or "hit-cm12" (a hit among the next
+        "precedence-mining-top1"; "recall-cm12" (miss rate) or "hit-cm12" (a hit among the next
         5 items), with any measure or with "learned" or "als".
 
     Examples
@@ -104,8 +104,8 @@ def make_recommender(name: str) -> Recommender:
     alike = near(wanted, every)
     hint = f"did you mean {' or '.join(alike)}?" if alike else (
         "there are icrs1 … icrs17, icrs-learned, icrs-als, crs-max, crs-med, precedence-mining, "
-        "precedence-mining-top1, and population-… and hit-… with a measure, such as "
-        "population-cm12."
+        "precedence-mining-top1, and recall-… and hit-… with a measure, such as "
+        "recall-cm12."
     )  # fmt: skip
     raise InputError(f"There is no recommender {shown(name)}; {hint}")
 
@@ -157,7 +157,7 @@ def load(
     folder: str | os.PathLike[str],
     recommender: str | None = None,
     *,
-    scorer: RecipeLike | None = None,
+    scorer: MeasureLike | None = None,
     verify: bool = True,
 ) -> Recommender:
     """Load a fitted recommender from a model folder, memory-mapped.
@@ -178,7 +178,7 @@ def load(
     Examples
     --------
     >>> import surerec as sr
-    >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
+    >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, random_state=1)
     >>> folder = getfixture("tmp_path") / "films"
     >>> sr.InductiveConformal("CM3").fit(films).save(folder)
     >>> sr.load(folder)
@@ -190,7 +190,7 @@ def load(
         raise InputError(f"{folder}: there are statistics but no recommender; save one there.")
     name = next(iter(specs)) if recommender is None else check_text("recommender", recommender)
     if name not in specs:
-        raise UnknownRecommender(
+        raise UnknownRecommenderError(
             f"{folder}: no recommender {shown(name)}; it has {', '.join(specs)}."
         )
     return _restored(folder, name, specs[name], stored.statistics, scorer)
@@ -205,7 +205,7 @@ def _restored(
     name: str,
     spec: RecommenderSpec,
     statistics: PrecedenceStatistics,
-    scorer: RecipeLike | None = None,
+    scorer: MeasureLike | None = None,
 ) -> Recommender:
     if spec.kind not in KINDS:
         raise InputError(

@@ -20,11 +20,11 @@ from surerec.calibration import (
     level_of,
 )
 from surerec.conformal import MERGERS, Merger, merge_p_values
-from surerec.errors import InputError, NotOffered
+from surerec.errors import InputError, NotSupportedError
 from surerec.interactions import read_members
 from surerec.recommenders._explanation import GroupExplanation, explain
 from surerec.recommenders._group_calibration import OfMembers, folds_gap, refuse_scorer
-from surerec.recommenders._group_rankings import GROUP_PROMISES
+from surerec.recommenders._group_rankings import GROUP_GUARANTEE_KINDS
 from surerec.recommenders._options import how_to_get
 from surerec.recommenders._query import places_of, read_group
 from surerec.recommenders._sets import GroupSet, Hits, result_columns, result_frame, stacked
@@ -74,7 +74,7 @@ class MergedPValues:
     people = "this group"
 
     @property
-    def together(self) -> str:
+    def group_guarantee(self) -> str:
         """The name of the rule."""
         return self.rule.name
 
@@ -144,33 +144,33 @@ class MergedPValues:
         )
 
 
-def offers_together(model: ModelParts) -> tuple[str, ...]:
+def offers_group_guarantee(model: ModelParts) -> tuple[str, ...]:
     """Return the names of the guarantees that groups can be given; empty for none."""
     if model.groups is not None:
         allowed = not model.groups.tested and model.groups.allows(model.scorer)
-        return tuple(GROUP_PROMISES) if allowed else ()
+        return tuple(GROUP_GUARANTEE_KINDS) if allowed else ()
     merges = isinstance(model.calibration.fitted, ItemCalibration)
     return tuple(MERGERS) if merges and model.scorer.leaves_users_out is True else ()
 
 
 def _calibration_of(
-    model: ModelParts, n_members: int, together: str | None
+    model: ModelParts, n_members: int, group_guarantee: str | None
 ) -> GroupCalibration | MergedPValues:
     """Return the calibration for groups of a size, with the guarantee of that name."""
     if model.groups is not None:
-        return model.groups.of(model, n_members, together)
+        return model.groups.of(model, n_members, group_guarantee)
     calibration = model.calibration.fitted
     if not isinstance(calibration, ItemCalibration):
         reason = model.calibration.reasons.get("groups")
-        raise NotOffered(reason or how_to_get("groups", model.kind))
+        raise NotSupportedError(reason or how_to_get("groups", model.kind))
     if model.scorer.leaves_users_out is not True:
         refuse_scorer(model.scorer)
-    name = "mean" if together is None else together
-    return MergedPValues(MERGERS[check_choice("together", name, MERGERS)], calibration)
+    name = "mean" if group_guarantee is None else group_guarantee
+    return MergedPValues(MERGERS[check_choice("group_guarantee", name, MERGERS)], calibration)
 
 
 def guarantee_to_groups(
-    model: ModelParts, groups: Any, options: RecommendOptions, together: str | None = None
+    model: ModelParts, groups: Any, options: RecommendOptions, group_guarantee: str | None = None
 ) -> Guarantee:
     """Return what rows of :meth:`recommend_groups` guarantee to groups with ``covered``.
 
@@ -184,14 +184,14 @@ def guarantee_to_groups(
     Examples
     --------
     >>> import surerec as sr
-    >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
+    >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, random_state=1)
     >>> model = sr.InductiveConformal().fit(films)
     >>> found = model.guarantee_to_groups({"a": [7, 3]}, model.options(confidence=0.5))
     >>> found.kind, found.covers, found.holds
     ('item', 'a group', True)
     """
     sizes = sorted({len(members) for members in read_members(groups).values()})
-    kept = (_calibration_of(model, size, together) for size in sizes)
+    kept = (_calibration_of(model, size, group_guarantee) for size in sizes)
     first, *more = dict.fromkeys(guarantee_of(each, options.significance) for each in kept)
     if more:  # the guarantees of further sizes are sentences of the first one
         covers = " and ".join(found.covers for found in (first, *more))
@@ -200,10 +200,13 @@ def guarantee_to_groups(
 
 
 def _assess(
-    model: ModelParts, group: Group, together: str | None, allowed: NDArray[np.int64] | None = None
+    model: ModelParts,
+    group: Group,
+    group_guarantee: str | None,
+    allowed: NDArray[np.int64] | None = None,
 ) -> tuple[GroupCalibration | MergedPValues, GroupAssessment | MergedAssessment]:
     """Return the calibration of a group, and the assessment of all or of the allowed candidates."""
-    kept = _calibration_of(model, len(group), together)
+    kept = _calibration_of(model, len(group), group_guarantee)
     candidates = model.scorer.candidates(model.statistics, group.known, group.users)
     if allowed is not None:
         candidates = np.intersect1d(candidates, allowed)
@@ -218,24 +221,24 @@ def _assess(
 
 
 def assess_group(
-    model: ModelParts, group: Any, together: str | None = None, *, at: Any = None
+    model: ModelParts, group: Any, group_guarantee: str | None = None, *, at: Any = None
 ) -> tuple[GroupAssessment | MergedAssessment, Group, str]:
     """Return the assessment of a group's candidates, its members, and the guarantee's name."""
     found = read_group(model.statistics, group, at)
-    kept, assessment = _assess(model, found, together)
-    return assessment, found, kept.together
+    kept, assessment = _assess(model, found, group_guarantee)
+    return assessment, found, kept.group_guarantee
 
 
 def group_set(
-    model: ModelParts, group: Group, options: RecommendOptions, together: str | None
+    model: ModelParts, group: Group, options: RecommendOptions, group_guarantee: str | None
 ) -> GroupSet:
     """Return the recommendation set of a group."""
     if options.min_probability is not None or options.item_list is not None or options.precision:
-        raise NotOffered(
+        raise NotSupportedError(
             "A group's set has no probabilities, precision or named lists: ask for it without "
             "min_probability=, precision= and item_list=."
         )
-    kept, assessment = _assess(model, group, together, options.items)
+    kept, assessment = _assess(model, group, group_guarantee, options.items)
     places, full_size = options.shown(assessment)
     assumes = model.calibration.fitted.assumes
     return GroupSet(
@@ -259,7 +262,7 @@ def group_set(
         recommender=model.name,
         members=group.names,
         satisfaction=tuple(assessment.satisfaction(places).tolist()),
-        together=kept.together,
+        group_guarantee=kept.group_guarantee,
         formed=kept.people,
         values=assessment.values(places),
         member_ranks=assessment.member_ranks[:, places],
@@ -268,7 +271,7 @@ def group_set(
 
 
 def explain_group(
-    model: ModelParts, group: Any, *, item: Any, together: str | None = None, at: Any = None
+    model: ModelParts, group: Any, *, item: Any, group_guarantee: str | None = None, at: Any = None
 ) -> GroupExplanation:
     """Return, for each member of a group, which of their items speak for an item.
 
@@ -281,7 +284,7 @@ def explain_group(
     item : id
         The item to explain.
     """
-    found, asked, _ = assess_group(model, group, together, at=at)
+    found, asked, _ = assess_group(model, group, group_guarantee, at=at)
     code = model.items.code(item)
     for name, query in zip(asked.words, asked.members, strict=True):
         if code in query.history:
@@ -312,7 +315,7 @@ def recommend_groups(
     model: ModelParts,
     groups: Any,
     *,
-    together: str | None = None,
+    group_guarantee: str | None = None,
     at: Any = None,
     **options: Unpack[RequestOptions],
 ) -> pl.DataFrame:
@@ -336,20 +339,20 @@ def recommend_groups(
     Examples
     --------
     >>> import surerec as sr
-    >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1)
+    >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, random_state=1)
     >>> model = sr.PopulationConformal("CM12").fit(films)
     >>> found = model.recommend_groups({"a": [7, 3], "b": [12, 9]}, confidence=0.8, k=2)
     >>> found["group"].to_list()
     ['a', 'a', 'b', 'b']
     """
-    return group_rows(model, groups, model.options(**options), together, at)
+    return group_rows(model, groups, model.options(**options), group_guarantee, at)
 
 
 def group_rows(
     model: ModelParts,
     groups: Any,
     options: RecommendOptions,
-    together: str | None = None,
+    group_guarantee: str | None = None,
     at: Any = None,
 ) -> pl.DataFrame:
     """Return the rows of :meth:`recommend_groups`."""
@@ -357,7 +360,7 @@ def group_rows(
     for name, members in read_members(groups).items():
         try:
             group = read_group(model.statistics, members, at)
-            found.append(group_set(model, group, options, together))
+            found.append(group_set(model, group, options, group_guarantee))
         except InputError as error:
             raise InputError(f"Group {name!r}: {error}") from error
         names.append(str(name))

@@ -15,10 +15,15 @@ from surerec._state import State
 from surerec._words import day_of
 from surerec.calibration import Guarantee, UserAssessment, codes_in, level_of
 from surerec.conformal import users_needed
-from surerec.errors import InputError, LeftOutWarning, NotOffered, TooFewUsers
+from surerec.errors import InputError, LeftOutWarning, NotSupportedError, TooFewUsersError
 from surerec.interactions import read_members
 from surerec.recommenders import _group_rankings as rankings
-from surerec.recommenders._group_rankings import AGGREGATIONS, FORMED, GROUP_PROMISES, GroupOutcomes
+from surerec.recommenders._group_rankings import (
+    AGGREGATIONS,
+    FORMED,
+    GROUP_GUARANTEE_KINDS,
+    GroupOutcomes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -28,13 +33,13 @@ if TYPE_CHECKING:
     from surerec.calibration import Cases
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
-    from surerec.recommenders._group_rankings import Aggregation, GroupPromise
+    from surerec.recommenders._group_rankings import Aggregation, GroupGuaranteeKind
     from surerec.recommenders._query import Group
 
 MOST_MEMBERS: Final = 8
 """Of groups that surerec forms itself."""
 GROUP_PRECISION: Final = (
-    "Groups have no guarantee of precision, only of recall: fit promise='miss-rate' or 'hit' for "
+    "Groups have no guarantee of precision, only of recall: fit guarantee='recall' or 'hit' for "
     "them."
 )
 GIVEN: Final = 0  # the key of given groups, whatever their sizes
@@ -100,11 +105,11 @@ class GroupCalibration:
         What makes one ranking of the members'.
     future : str
         The held-out interactions of each member, in words.
-    min_known : int
+    min_history : int
         Groups with a member of whom less is known have no guarantee.
     whom : str, default=""
         Who the members are, in words, where not everybody is covered.
-    promised : GroupPromise
+    promised : GroupGuaranteeKind
         What is guaranteed.
     """
 
@@ -113,14 +118,14 @@ class GroupCalibration:
     size: int
     aggregation: Aggregation
     future: str
-    min_known: int
+    min_history: int
     whom: str = ""
-    promised: GroupPromise = GROUP_PROMISES["any"]
+    guarantee_kind: GroupGuaranteeKind = GROUP_GUARANTEE_KINDS["any"]
 
     @property
-    def together(self) -> str:
+    def group_guarantee(self) -> str:
         """The name of the guarantee."""
-        return self.promised.name
+        return self.guarantee_kind.name
 
     @property
     def people(self) -> str:
@@ -142,7 +147,7 @@ class GroupCalibration:
 
     @classmethod
     def from_state(
-        cls, state: State, n_users: int, future: str, min_known: int, whom: str
+        cls, state: State, n_users: int, future: str, min_history: int, whom: str
     ) -> GroupCalibration:
         """Read it back; KeyError or ValueError if it is no such calibration."""
         about = json.loads(state.texts["about"])
@@ -153,7 +158,7 @@ class GroupCalibration:
         if not is_known or type(size) is not int or size < 1:
             raise ValueError("they are not those of calibration groups")
         outcomes = GroupOutcomes.from_state(state, n_users)
-        return cls(outcomes, formed, size, AGGREGATIONS[by], future, min_known, whom)
+        return cls(outcomes, formed, size, AGGREGATIONS[by], future, min_history, whom)
 
     def assess(
         self,
@@ -169,7 +174,7 @@ class GroupCalibration:
         outside = scorer.candidates(statistics, group.known, group.users)
         ranked = rankings.group_ranks(self.aggregation, scorer, statistics, group, outside)
         member_ranks, values, ranks = ranked
-        curve, groups = self.outcomes.curve(self.promised)
+        curve, groups = self.outcomes.curve(self.guarantee_kind)
         own = self.outcomes.with_any_of(group.users)
         if len(own):
             curve = curve.of_owners(~np.isin(groups, own))
@@ -188,7 +193,7 @@ class GroupCalibration:
         )
 
     def _gap(self, scorer: Scorer, group: Group) -> str:
-        least = self.min_known
+        least = self.min_history
         members = zip(group.words, group.members, strict=True)
         short = [name for name, query in members if len(query.history) < least]
         if short:
@@ -202,7 +207,7 @@ class GroupCalibration:
         self, significance: float, assessment: GroupAssessment | None = None
     ) -> Guarantee:
         """Return what the confidence guarantees, to a group or to every covered one."""
-        n = self.outcomes.curve(self.promised)[0].n_users
+        n = self.outcomes.curve(self.guarantee_kind)[0].n_users
         without = len(self.outcomes) - n
         if assessment is not None:
             n, without = assessment.n_calibration, assessment.n_without
@@ -211,9 +216,9 @@ class GroupCalibration:
         others = f", besides {without:,} that took no such item" if without else ""
         alike = f"groups exchangeable with the {n:,} calibration groups ({begin} to {end}){others}"
         return Guarantee(
-            kind=self.promised.guarantees,
+            kind=self.guarantee_kind.guarantees,
             level=level_of(significance),
-            claim=self.promised.sentence(significance, horizon, self.people),
+            claim=self.guarantee_kind.sentence(significance, horizon, self.people),
             horizon=horizon,
             n_calibration=n,
             period=(begin, end),
@@ -230,7 +235,7 @@ class GroupCalibration:
         if n < needed:
             return (
                 f"a confidence of {1 - significance:.4g} needs at least {needed:,} calibration "
-                f"groups with an item that {self.promised.whose} took, and there "
+                f"groups with an item that {self.guarantee_kind.whose} took, and there "
                 f"{'is' if n == 1 else 'are'} {n:,}, so every item qualifies"
             )
         return (
@@ -250,9 +255,9 @@ class CalibratedGroups:
 
     future: str
     """The held-out interactions of each member, in words."""
-    min_known: int
+    min_history: int
     n_calibration: int
-    seed: int
+    random_state: int
     sample: Callable[[Any], Sample]
     """Returns the users who may be in calibration groups of a fitted model."""
     held_out: bool
@@ -275,20 +280,22 @@ class CalibratedGroups:
         out = scorer.leaves_users_out
         return out is True or (self.held_out and out is False)
 
-    def of(self, model: Any, n_members: int, together: str | None) -> GroupCalibration:
+    def of(self, model: Any, n_members: int, group_guarantee: str | None) -> GroupCalibration:
         """Return the calibration for groups of a size; calibrate it if nobody has yet."""
-        name = "any" if together is None else together
-        promise = GROUP_PROMISES[check_choice("together", name, GROUP_PROMISES)]
+        name = "any" if group_guarantee is None else group_guarantee
+        guarantee = GROUP_GUARANTEE_KINDS[
+            check_choice("group_guarantee", name, GROUP_GUARANTEE_KINDS)
+        ]
         given = self.by_size.get(GIVEN)
         if given is not None:
             if n_members > given.size:
-                raise NotOffered(
+                raise NotSupportedError(
                     f"This group has {n_members} members, and the largest that was calibrated on "
                     f"has {given.size}."
                 )
-            return replace(given, promised=promise)
+            return replace(given, guarantee_kind=guarantee)
         if n_members > MOST_MEMBERS:
-            raise NotOffered(
+            raise NotSupportedError(
                 f"This group has {n_members} members, and groups are calibrated up to "
                 f"{MOST_MEMBERS}; larger ones if they are given: "
                 "model.calibrate_groups(groups=…)."
@@ -297,12 +304,13 @@ class CalibratedGroups:
             if n_members not in self.by_size:
                 by = rankings.find_aggregation("average")
                 self.by_size[n_members] = self._calibrate(model, "random", n_members, by)
-        if n_members > promise.largest:
-            raise NotOffered(
-                f"together={promise.name!r} is offered for groups of up to {promise.largest}, and "
-                f"this one has {n_members}: in larger ones hardly any item counts."
+        if n_members > guarantee.largest:
+            raise NotSupportedError(
+                f"group_guarantee={guarantee.name!r} is offered for groups of up to "
+                f"{guarantee.largest}, and this one has {n_members}: in larger "
+                "ones hardly any item counts."
             )
-        return replace(self.by_size[n_members], promised=promise)
+        return replace(self.by_size[n_members], guarantee_kind=guarantee)
 
     def has_user(self, user: int) -> bool:
         """Return whether a user, by code, is in a calibration group."""
@@ -317,7 +325,7 @@ class CalibratedGroups:
         states, rest = state.split_numbered(_SIZE)
         rest.require_empty("a calibration on groups")
         found = [
-            GroupCalibration.from_state(each, n_users, self.future, self.min_known, self.whom)
+            GroupCalibration.from_state(each, n_users, self.future, self.min_history, self.whom)
             for each in states
         ]
         by_size = {GIVEN if each.formed == "given" else each.size: each for each in found}
@@ -348,7 +356,7 @@ class CalibratedGroups:
     ) -> GroupCalibration:
         """Form groups of the sample, and find where their held-out items are ranked for them."""
         if self.tested:
-            raise NotOffered(GROUP_PRECISION)
+            raise NotSupportedError(GROUP_PRECISION)
         if not self.allows(model.scorer):
             refuse_scorer(model.scorer)
         sample = self.sample(model)
@@ -357,33 +365,35 @@ class CalibratedGroups:
         if scorer.leaves_users_out is True:
             folds = scorer.fold_of(codes_in(past, cases.interactions)[0][cases.users])
         if len(cases) > 1 and len(np.unique(folds)) == len(cases):
-            raise NotOffered(
+            raise NotSupportedError(
                 f"Groups are not offered with {scorer.called}: it leaves out one user at "
                 "a time (a Scorer says by fold_of who can be left out together)."
             )
         if given is None:
-            groups = rankings.form_groups(cases, size, formed, folds, self.seed)
+            groups = rankings.form_groups(cases, size, formed, folds, self.random_state)
         else:
-            groups = _given_groups(cases, given, folds, self.min_known)
+            groups = _given_groups(cases, given, folds, self.min_history)
             size = max((len(group) for group in groups), default=size)
         if not groups:
             whom = "of those given" if formed == "given" else f"of {size}"
-            raise TooFewUsers(
+            raise TooFewUsersError(
                 f"There is no group {whom} to calibrate on: {len(cases):,} users have "
-                f"{self.min_known} known items and a future."
+                f"{self.min_history} known items and a future."
             )
-        drawn = np.random.default_rng(self.seed).permutation(len(groups))[: self.n_calibration]
+        drawn = np.random.default_rng(self.random_state).permutation(len(groups))[
+            : self.n_calibration
+        ]
         chosen = [groups[place] for place in np.sort(drawn)]
         outcomes = rankings.observe_groups(
             scorer, past, cases, chosen, aggregation, model.statistics
         )
         return GroupCalibration(
-            outcomes, formed, size, aggregation, self.future, self.min_known, self.whom
+            outcomes, formed, size, aggregation, self.future, self.min_history, self.whom
         )
 
 
 def _given_groups(
-    cases: Cases, given: Any, folds: NDArray[np.int64], min_known: int
+    cases: Cases, given: Any, folds: NDArray[np.int64], min_history: int
 ) -> list[NDArray[np.int64]]:
     """Return the given groups whose members can all calibrate, and be left out together.
 
@@ -409,7 +419,7 @@ def _given_groups(
     if 0 < len(kept) < len(groups):
         warnings.warn(
             f"{len(groups) - len(kept):,} of the {len(groups):,} given groups do not calibrate: of "
-            f"a member fewer than {min_known} items and a future are known, or its members were "
+            f"a member fewer than {min_history} items and a future are known, or its members were "
             "trained on in several folds.",
             LeftOutWarning,
             stacklevel=5,
@@ -419,7 +429,7 @@ def _given_groups(
 
 def refuse_scorer(scorer: Scorer) -> None:
     """Refuse a scorer that users cannot be left out of."""
-    raise NotOffered(
+    raise NotSupportedError(
         f"Groups are not offered with {scorer.called}: its members cannot be left out "
         "of what it learned."
     )

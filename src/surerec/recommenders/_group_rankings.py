@@ -128,7 +128,7 @@ def group_ranks(
 
 
 def form_groups(
-    cases: Cases, size: int, formed: str, folds: NDArray[np.int64], seed: int
+    cases: Cases, size: int, formed: str, folds: NDArray[np.int64], random_state: int
 ) -> list[NDArray[np.int64]]:
     """Divide cases into disjoint groups of one size, once over all of them.
 
@@ -145,7 +145,7 @@ def form_groups(
         cosine of what is known of them.
     folds : array of int
         The fold of each case: groups lie within one, as nobody else can be left out together.
-    seed : int
+    random_state : int
         Of the draw.
 
     Returns
@@ -153,7 +153,7 @@ def form_groups(
     list of arrays of int
         The places of the members among the cases.
     """
-    chance = np.random.default_rng((seed, size))
+    chance = np.random.default_rng((random_state, size))
     groups: list[NDArray[np.int64]] = []
     for fold in np.unique(folds):
         some = chance.permutation(np.flatnonzero(folds == fold))
@@ -172,16 +172,16 @@ def _similar(cases: Cases, some: NDArray[np.int64], size: int) -> list[NDArray[n
     items = np.concatenate(known)
     ends = np.cumsum([0, *map(len, known)])
     shape = (len(some), cases.interactions.n_items)
-    taken = sparse.csr_matrix((np.ones(len(items)), items, ends), shape=shape)
+    consumed = sparse.csr_matrix((np.ones(len(items)), items, ends), shape=shape)
     lengths = np.sqrt(np.maximum(np.diff(ends), 1))
-    transposed = taken.T.tocsc()
+    transposed = consumed.T.tocsc()
     free = np.ones(len(some), dtype=bool)
     groups = []
     for first in range(len(some)):
         if not free[first] or free.sum() < size:
             continue
         free[first] = False
-        alike = (taken[first] @ transposed).toarray().ravel() / lengths
+        alike = (consumed[first] @ transposed).toarray().ravel() / lengths
         alike[~free] = -1.0
         near = np.argsort(-alike, kind="stable")[: size - 1]
         free[near] = False
@@ -231,18 +231,18 @@ class GroupOutcomes:
     def by_item(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
         """Each group's items once: whose they are, their ranks, and how many members took them."""
         keys = np.stack((self.owners, self.items), axis=1)
-        _, first, takers = np.unique(keys, axis=0, return_index=True, return_counts=True)
-        return self.owners[first], self.ranks[first], takers
+        _, first, consumers = np.unique(keys, axis=0, return_index=True, return_counts=True)
+        return self.owners[first], self.ranks[first], consumers
 
     @cached_property
     def _curves(self) -> dict[str, tuple[RiskCurve, NDArray[np.int64]]]:
         return {}
 
-    def curve(self, promise: GroupPromise) -> tuple[RiskCurve, NDArray[np.int64]]:
+    def curve(self, guarantee: GroupGuaranteeKind) -> tuple[RiskCurve, NDArray[np.int64]]:
         """Return what groups lose as sets grow, and which groups these are; computed once."""
-        if promise.name not in self._curves:
-            self._curves[promise.name] = promise.curve_of(self)
-        return self._curves[promise.name]
+        if guarantee.name not in self._curves:
+            self._curves[guarantee.name] = guarantee.curve_of(self)
+        return self._curves[guarantee.name]
 
     def with_any_of(self, users: tuple[int, ...]) -> NDArray[np.int64]:
         """Return the groups that one of these users is a member of."""
@@ -303,10 +303,10 @@ def observe_groups(
         rows = []
         for member, case in enumerate(places):
             # What nobody else knows has a code below 0 of its own, so that items stay apart.
-            taken = cases.future(int(case))
-            taken = taken[~is_known[items[taken]] | (items[taken] < 0)]
-            is_candidate = (items[taken] >= 0) & (place_of[items[taken]] >= 0)
-            future = np.where(is_candidate, items[taken], -1 - taken)
+            consumed = cases.future(int(case))
+            consumed = consumed[~is_known[items[consumed]] | (items[consumed] < 0)]
+            is_candidate = (items[consumed] >= 0) & (place_of[items[consumed]] >= 0)
+            future = np.where(is_candidate, items[consumed], -1 - consumed)
             here = place_of[future]
             entries = np.where(future >= 0, np.stack((own[member, here], ranks[here])), np.inf)
             rows.append(np.vstack((np.full(len(future), member), future, entries)))
@@ -336,16 +336,16 @@ def observe_groups(
 
 
 @dataclass(frozen=True)
-class GroupPromise:
+class GroupGuaranteeKind:
     """A guarantee whose unit is a group: what it loses as its set grows.
 
     Parameters
     ----------
     name : str
-        What ``together=`` calls it.
+        What ``group_guarantee=`` calls it.
     whose : str
         Whose items count, in words.
-    takers_needed : callable
+    consumers_needed : callable
         Returns how many members must consume an item for it to count, by the size of the group.
     largest : int
         The largest groups that surerec forms itself for which it is offered: in larger ones hardly
@@ -357,7 +357,7 @@ class GroupPromise:
 
     name: str
     whose: str = "any member"
-    takers_needed: Callable[[NDArray[np.int64]], NDArray[np.int64]] = np.ones_like
+    consumers_needed: Callable[[NDArray[np.int64]], NDArray[np.int64]] = np.ones_like
     largest: int = 8
     loses: Literal["share", "hit", "worst"] = "share"
 
@@ -370,8 +370,8 @@ class GroupPromise:
         """Return what groups lose as their sets grow, and which groups: those with such an item."""
         if self.loses == "worst":
             return _worst_served(outcomes)
-        owners, ranks, takers = outcomes.by_item
-        counts = takers >= self.takers_needed(outcomes.sizes)[owners]
+        owners, ranks, consumers = outcomes.by_item
+        counts = consumers >= self.consumers_needed(outcomes.sizes)[owners]
         groups, units = np.unique(owners[counts], return_inverse=True)
         of = RiskCurve.of_first if self.loses == "hit" else RiskCurve.of_shares
         return of(ranks[counts], units, len(groups)), groups
@@ -404,9 +404,9 @@ def _worst_served(outcomes: GroupOutcomes) -> tuple[RiskCurve, NDArray[np.int64]
     losses = np.empty(len(order))
     for start, stop in zip(starts.tolist(), (starts + lengths).tolist(), strict=True):
         member = outcomes.places[order[start:stop]]
-        taken = np.bincount(member)
-        let_in = (member[:, None] == np.flatnonzero(taken)[None]).cumsum(axis=0)
-        missed = (1 - let_in / taken[taken > 0]).max(axis=1)
+        consumed = np.bincount(member)
+        let_in = (member[:, None] == np.flatnonzero(consumed)[None]).cumsum(axis=0)
+        missed = (1 - let_in / consumed[consumed > 0]).max(axis=1)
         losses[start:stop] = -np.diff(missed, prepend=1.0)
     units = np.repeat(np.arange(len(groups)), lengths)
     return RiskCurve(outcomes.ranks[order], losses, units, len(groups)), groups
@@ -416,15 +416,15 @@ def _more_than_half(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     return sizes // 2 + 1
 
 
-GROUP_PROMISES: Final[Mapping[str, GroupPromise]] = {
-    promise.name: promise
-    for promise in (
-        GroupPromise("any"),
-        GroupPromise("most", "more than half of the members", _more_than_half, largest=4),
-        GroupPromise("all", "all members", np.positive, largest=2),
-        GroupPromise("worst", "the worst-served member", loses="worst"),
-        GroupPromise("hit-any", loses="hit"),
-        GroupPromise("hit-all", "all members", np.positive, largest=2, loses="hit"),
+GROUP_GUARANTEE_KINDS: Final[Mapping[str, GroupGuaranteeKind]] = {
+    guarantee.name: guarantee
+    for guarantee in (
+        GroupGuaranteeKind("any"),
+        GroupGuaranteeKind("most", "more than half of the members", _more_than_half, largest=4),
+        GroupGuaranteeKind("all", "all members", np.positive, largest=2),
+        GroupGuaranteeKind("worst", "the worst-served member", loses="worst"),
+        GroupGuaranteeKind("hit-any", loses="hit"),
+        GroupGuaranteeKind("hit-all", "all members", np.positive, largest=2, loses="hit"),
     )
 }
 """The guarantees to groups by name; a row more is a guarantee more, everywhere."""

@@ -5,18 +5,24 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Literal
 
-from surerec._arguments import check_choice, check_flag, check_number, check_seed, check_whole
+from surerec._arguments import (
+    check_choice,
+    check_flag,
+    check_number,
+    check_random_state,
+    check_whole,
+)
 from surerec.calibration import (
     ItemCalibration,
     TransductiveCalibration,
     Uncalibrated,
 )
-from surerec.measures import PrecedenceRecipe, as_recipe
+from surerec.measures import PrecedenceMeasure, as_measure
 from surerec.recommenders._estimator import Recommender
 
 if TYPE_CHECKING:
     from surerec.calibration import OverLater
-    from surerec.measures import Recipe, RecipeLike
+    from surerec.measures import Measure, MeasureLike
 
 
 @dataclass(eq=False, repr=False)
@@ -34,7 +40,7 @@ class InductiveConformal(Recommender):
         One of the 17 measures, such as "CM3", "ICRS3" or "median-count"; ``surerec measures`` lists
         them. Or "learned": trees trained when it is fitted (docs/learned.md), which needs the extra
         ``surerec[learn]``; or "als": matrix factorisation (docs/als.md), which needs
-        ``surerec[als]``. Or anything that :func:`surerec.measures.as_recipe` takes: a scorer of
+        ``surerec[als]``. Or anything that :func:`surerec.measures.as_measure` takes: a scorer of
         your own, or a function that makes one from statistics.
     top : int, default=1
         For CM1: how many of the largest factors are multiplied.
@@ -45,7 +51,7 @@ class InductiveConformal(Recommender):
     smoothed : bool, default=False
         Break ties in p-values at random. Sets are smaller, and p-values exactly uniform where items
         are exchangeable.
-    seed : int, default=0
+    random_state : int, default=0
         Of the random numbers for that: the same for the same user and item, always. And of the
         training of a measure that is trained.
     verbose : int, default=0
@@ -59,7 +65,7 @@ class InductiveConformal(Recommender):
     Examples
     --------
     >>> import surerec as sr
-    >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, seed=1)
+    >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, random_state=1)
     >>> model = sr.InductiveConformal(measure="CM12").fit(films)
     >>> picks = model.recommend(user=7, confidence=0.8)
     >>> picks.to_frame().columns
@@ -68,31 +74,33 @@ class InductiveConformal(Recommender):
     True
     """
 
-    measure: RecipeLike = "CM12"
+    measure: MeasureLike = "CM12"
     _: KW_ONLY
     top: int = 1
     literal: bool = False
     train_share: float = 0.5
     smoothed: bool = False
-    seed: int = 0
+    random_state: int = 0
     verbose: int = 0
 
     def _item_level(self) -> ItemCalibration:
-        return ItemCalibration(self.train_share, self.smoothed, self.seed)
+        return ItemCalibration(self.train_share, self.smoothed, self.random_state)
 
     def default_name(self) -> str:
         """Return the paper's name, such as "icrs12"."""
         return f"icrs{self.recipe().short_name}".lower()
 
-    def recipe(self) -> Recipe:
+    def recipe(self) -> Measure:
         """Return what makes the scorer."""
-        return as_recipe(self.measure, top=self.top, literal=self.literal, seed=self.seed)
+        return as_measure(
+            self.measure, top=self.top, literal=self.literal, random_state=self.random_state
+        )
 
     def _validate(self) -> None:
         check_whole("top", self.top)
         check_flag("literal", self.literal)
         check_flag("smoothed", self.smoothed)
-        check_seed(self.seed)
+        check_random_state(self.random_state)
         check_number("train_share", self.train_share, 0, 1, "between 0 and 1")
         self.recipe()
 
@@ -123,7 +131,7 @@ class TransductiveConformal(Recommender):
     Examples
     --------
     >>> import surerec as sr
-    >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, seed=1)
+    >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, random_state=1)
     >>> model = sr.TransductiveConformal(aggregate="median").fit(films)
     >>> model.recommend(user=7, confidence=0.7).confidence
     0.7
@@ -148,9 +156,9 @@ class TransductiveConformal(Recommender):
         """Return the paper's name."""
         return "crs-max" if self.aggregate == "max" else "crs-med"
 
-    def recipe(self) -> Recipe:
+    def recipe(self) -> Measure:
         """Return the precedence score, whose factors the calibration compares one by one."""
-        return PrecedenceRecipe(None)
+        return PrecedenceMeasure(None)
 
     def _validate(self) -> None:
         check_choice("aggregate", self.aggregate, ("max", "median"))
@@ -175,7 +183,7 @@ class PrecedenceMining(Recommender):
     Examples
     --------
     >>> import surerec as sr
-    >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, seed=1)
+    >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, random_state=1)
     >>> len(sr.PrecedenceMining(top=1).fit(films).recommend(user=7, k=10))
     10
     """
@@ -191,9 +199,9 @@ class PrecedenceMining(Recommender):
         """Return the paper's name."""
         return "precedence-mining" if self.top is None else f"precedence-mining-top{self.top}"
 
-    def recipe(self) -> Recipe:
+    def recipe(self) -> Measure:
         """Return what makes the scorer."""
-        return PrecedenceRecipe(self.top)
+        return PrecedenceMeasure(self.top)
 
     def _validate(self) -> None:
         if self.top is not None:

@@ -13,7 +13,7 @@ from surerec._arguments import check_codes, check_kind
 from surerec._columns import Columns, frame_of
 from surerec._words import shown
 from surerec.calibration import Guarantee, guarantee_of
-from surerec.errors import InProfile, InputError, NotOffered
+from surerec.errors import AlreadyConsumedError, InputError, NotSupportedError
 from surerec.recommenders import _batch, _group_answers
 from surerec.recommenders._explanation import Explanation, explain
 from surerec.recommenders._group_calibration import GROUP_PRECISION
@@ -68,7 +68,7 @@ class FittedModel(ModelParts):
         segment: Any = None,
         group: Any = None,
         query: Query | None = None,
-        together: str | None = None,
+        group_guarantee: str | None = None,
         **options: Unpack[RequestOptions],
     ) -> RecommendationSet:
         """Recommend items to a user, or to a group of users who choose together.
@@ -99,7 +99,7 @@ class FittedModel(ModelParts):
             are no candidates.
         query : Query, optional
             Instead of these, what :meth:`query` made of them.
-        together : str, optional
+        group_guarantee : str, optional
             What is guaranteed to a group. User-level: of what "any" member consumes (the default),
             "most" or "all" of them; by the "worst"-served one; a "hit-any" or "hit-all". By the
             paper's p-values, how they are merged: "mean" (twice; the default), "geometric",
@@ -137,14 +137,14 @@ class FittedModel(ModelParts):
         Examples
         --------
         >>> import surerec as sr
-        >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1)
+        >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, random_state=1)
         >>> model = sr.PopulationConformal("CM12").fit(films)
         >>> top = model.recommend(user=7, k=5)
         >>> len(top), round(top.hit_probability, 2)
         (5, 1.0)
         """
         if group is not None and "precision" in self.features:
-            raise NotOffered(GROUP_PRECISION)
+            raise NotSupportedError(GROUP_PRECISION)
         checked = self.options(**options)
         if group is not None:
             if any(each is not None for each in (user, history, query, segment)):
@@ -154,10 +154,10 @@ class FittedModel(ModelParts):
                 )
             refuse_times(times, None, "each member of a group has one of their own")
             members = read_group(self.statistics, group, at)
-            return _group_answers.group_set(self, members, checked, together)
-        if together is not None:
+            return _group_answers.group_set(self, members, checked, group_guarantee)
+        if group_guarantee is not None:
             raise InputError(
-                f"together={together!r} says what is promised to a group: give its members, "
+                f"group_guarantee={group_guarantee!r} is about a group: pass its members as "
                 "group=[…]."
             )
         return self.recommend_query(self._asked(user, history, times, at, segment, query), checked)
@@ -191,7 +191,7 @@ class FittedModel(ModelParts):
             everything_qualifies=assessment.everything_qualifies(options.level),
             ignored=query.ignored,
             recommender=self.name,
-            about_probability=assessment.about_chances,
+            about_probability=assessment.about_probabilities,
             precision=options.precision,
             find_hits=partial(self._hits, query, assessment, options, n_shown),
         )
@@ -320,7 +320,7 @@ class FittedModel(ModelParts):
         Examples
         --------
         >>> import surerec as sr
-        >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
+        >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, random_state=1)
         >>> model = sr.InductiveConformal().fit(films)
         >>> print(model.guarantee_to_all(model.options(confidence=0.5)))
         An item new to the user that they will consume is left out with probability at most 0.5.
@@ -351,7 +351,7 @@ class FittedModel(ModelParts):
     guarantee_to_groups = _group_answers.guarantee_to_groups
     explain_group = _group_answers.explain_group
     assess_group = _group_answers.assess_group
-    offers_together = _group_answers.offers_together
+    offers_group_guarantee = _group_answers.offers_group_guarantee
 
     def _asked(
         self, user: Any, history: Any, times: Any, at: Any, segment: Any, query: Query | None
@@ -362,9 +362,9 @@ class FittedModel(ModelParts):
         return self.check_query(query)
 
     def _refuse_known(self, query: Query, codes: NDArray[np.int64], why: str) -> None:
-        taken = np.isin(codes, query.history)
-        if taken.any():
-            raise InProfile(self.items[int(codes[int(np.argmax(taken))])], why)
+        consumed = np.isin(codes, query.history)
+        if consumed.any():
+            raise AlreadyConsumedError(self.items[int(codes[int(np.argmax(consumed))])], why)
         unknown = np.isin(codes, self.scorer.unknown(self.statistics, query.users))
         if unknown.any():
             item = self.items[int(codes[int(np.argmax(unknown))])]

@@ -11,7 +11,7 @@ from surerec._arguments import check_flag, check_number, check_text, check_whole
 from surerec._words import counted
 from surerec.calibration import LIST_MOST
 from surerec.conformal import significance_of
-from surerec.errors import NoConfidence, NotOffered
+from surerec.errors import NoConfidenceError, NotSupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -115,9 +115,9 @@ class RecommendOptions:
         """Return the places of the items to show, best first, and the size of the whole set."""
         order = assessment.ranked() if self.short else assessment.ordered(self.significance)
         full_size = len(order)
-        if self.min_probability is not None and assessment.chances is not None:
+        if self.min_probability is not None and assessment.probabilities is not None:
             # A user without probabilities is shown nothing.
-            order = order[assessment.chances(order).probability >= self.min_probability]
+            order = order[assessment.probabilities(order).probability >= self.min_probability]
         if self.exclude is not None:
             order = order[~np.isin(assessment.candidates[order], self.exclude)]
         return order[: self.k], full_size
@@ -129,8 +129,8 @@ _HOW: Final = {
         "TransductiveConformal."
     ),
     "probability": "{kind} has no probabilities of items; PopulationConformal has.",
-    "precision": 'This recommender promises no precision: PopulationConformal(promise="precision") '
-    "does (on the command line precision-cm12).",
+    "precision": "This recommender does not guarantee precision. Use "
+    'PopulationConformal(guarantee="precision") (on the command line, precision-cm12).',
     "levels": "A promise of precision has no level for an item: ask recommend.",
     "hits": "{kind} has no probabilities of hits; PopulationConformal has.",
     "item_lists": (
@@ -149,11 +149,11 @@ def how_to_get(feature: str, kind: str) -> str:
 
 
 def require(calibration: Calibration, feature: str, kind: str) -> None:
-    """Raise NotOffered if a calibration lacks a feature, with the way to get it."""
+    """Raise NotSupportedError if a calibration lacks a feature, with the way to get it."""
     if feature in calibration.features:
         return
     reason = calibration.reasons.get(feature) or how_to_get(feature, kind)
-    raise (NoConfidence if feature == "confidence" else NotOffered)(reason)
+    raise (NoConfidenceError if feature == "confidence" else NotSupportedError)(reason)
 
 
 def check_options(
@@ -177,7 +177,7 @@ def check_options(
     elif "precision" in calibration.features:
         has_levels = False
         if not short:
-            raise NotOffered(
+            raise NotSupportedError(
                 "This recommender promises precision: say which share of what is shown must be "
                 "taken, such as precision=0.5 (--precision 0.5)."
             )
@@ -220,8 +220,8 @@ def without_hits(options: RecommendOptions, calibration: Calibration, kind: str)
 def check_item_list(item_lists: Mapping[str, Calibration], name: str) -> None:
     """Refuse the name of an item list that the model does not have."""
     if check_text("item_list", name) not in item_lists:
-        known = ", ".join(map(repr, item_lists)) or "none yet; name one by model.allow(…)"
-        raise NotOffered(f"There is no list {name!r}; there is {known}.")
+        known = ", ".join(map(repr, item_lists)) or "none yet; name one by model.add_item_list(…)"
+        raise NotSupportedError(f"There is no list {name!r}; there is {known}.")
 
 
 def check_fraction(name: str, value: object) -> float:

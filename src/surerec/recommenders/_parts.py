@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration import Assessment, Calibration, UserCalibration
-    from surerec.interactions import IdMap, Interactions, UserGroups
+    from surerec.interactions import IdMap, Interactions, Segmentation
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
     from surerec.recommenders._group_calibration import CalibratedGroups
@@ -95,12 +95,12 @@ class ModelParts:
 
     @property
     def user_level(self) -> UserCalibration:
-        """The calibration of a model that is calibrated on users, or raise NotOffered."""
+        """The calibration of a model that is calibrated on users, or raise NotSupportedError."""
         require(self.calibration, "period", self.kind)
         return cast("UserCalibration", self.calibration.fitted)
 
     @property
-    def segments(self) -> UserGroups | None:
+    def segments(self) -> Segmentation | None:
         """The segment of each user, where thresholds are calibrated by segment."""
         return self.calibration.people
 
@@ -156,7 +156,7 @@ class ModelParts:
         user, history, times, at, segment
             As in :meth:`recommend`.
         """
-        if user is not None and history is not None and not self.scorer.takes_user_histories:
+        if user is not None and history is not None and not self.scorer.accepts_user_histories:
             raise InputError(
                 "Give user= or history=, not both: a wrapped model scores a user by what is known "
                 "of them here."
@@ -245,7 +245,7 @@ class ModelParts:
         return replace(self, calibration=calibration, item_lists={}, groups=groups)
 
     def profiles(self) -> Interactions:
-        """Return the users' profiles, or raise NoUsers."""
+        """Return the users' profiles, or raise NoUsersError."""
         return self.statistics.require_profiles("there is nobody to recommend to")
 
     def check_query(self, query: Query) -> Query:

@@ -14,23 +14,23 @@ from surerec.calibration import (
     UserCoverage,
     cases_of,
     codes_in,
-    find_promise,
+    find_guarantee,
     profile_cases,
     window_cases,
 )
 from surerec.errors import InputError
 from surerec.interactions import Interactions
-from surerec.measures import as_recipe, as_scorer
+from surerec.measures import as_measure, as_scorer
 from surerec.precedence import PrecedenceStatistics, as_statistics, count_like, count_precedence
 from surerec.recommenders._estimator import Recommender, fit_scorer, timed
 from surerec.recommenders._group_calibration import CalibratedGroups, Sample
 from surerec.recommenders._parts import CALIBRATION, SCORER
 from surerec.recommenders._user_level import (
-    Groups,
+    SegmentSpec,
     Statement,
     UserLevel,
-    read_groups,
-    renewed_groups,
+    read_segments,
+    renewed_segments,
 )
 
 if TYPE_CHECKING:
@@ -40,9 +40,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec._state import State
-    from surerec.calibration import Calibration, Cases, Cut, Horizon, NamedItems, Promise
-    from surerec.interactions import UserGroups
-    from surerec.measures import Recipe, RecipeLike, Scorer
+    from surerec.calibration import (
+        Calibration,
+        Cases,
+        GuaranteeKind,
+        Horizon,
+        NamedItems,
+        ThresholdUnit,
+    )
+    from surerec.interactions import Segmentation
+    from surerec.measures import Measure, MeasureLike, Scorer
     from surerec.recommenders._model import FittedModel
 
 
@@ -60,30 +67,30 @@ class PopulationConformal(Recommender):
     measure : str or object, default="CM12"
         One of the 17 measures, "learned" for one that is trained on the way (about half the set
         size), "als" for matrix factorisation, or anything that
-        :func:`surerec.measures.as_recipe` takes: a scorer of your own, or a function that makes one
-        from statistics.
-    promise : {"miss-rate", "hit", "precision"} or Promise, default="miss-rate"
+        :func:`surerec.measures.as_measure` accepts: a scorer of your own, or a function that makes
+        one from statistics.
+    guarantee : {"recall", "hit", "precision"} or Promise, default="recall"
         What is kept below ε: the mean share of a person's future items that is left out, or the
         probability that not one of them is in the set. Or how much of what is shown is taken, asked
-        as ``recommend(user, precision=0.5)``. See :data:`surerec.calibration.PROMISES`.
+        as ``recommend(user, precision=0.5)``. See :data:`surerec.calibration.GUARANTEE_KINDS`.
     horizon : float or int, default=0.4
         What "future" means: that share of a profile, or that many next items.
-    cut : {"rank", "score"}, default="score"
+    threshold : {"rank", "score"}, default="score"
         Cut at the same rank for everyone, or where an item's share of the person's scores gets too
         small, so that the size adapts to the person.
-    groups : int, str, or (str, int), default=1
+    segments : int, str, or (str, int), default=1
         Separate thresholds for groups of people (Mondrian); the promise then holds in each. A
         number: so many groups by the number of their known items. A name: by a column of the
-        people's own, such as "country", which :meth:`fit` is given as `user_groups`. Both: each
+        people's own, such as "country", which :meth:`fit` is given as `user_segments`. Both: each
         of these apart by the number of known items.
     window : float, optional
         Calibrate by the calendar: on what people took in the last so many days, with counts from
         before; then count up to the end. By default on the last part of each profile.
     n_calibration : int, default=2000
         How many calibration users at most.
-    min_known : int, default=5
+    min_history : int, default=5
         People of whom less is known neither calibrate nor are promised anything.
-    seed : int, default=0
+    random_state : int, default=0
         Of the choice of calibration users.
     verbose : int, default=0
         Print the stages of a fit with their times on stderr (1), and the loops in them (2).
@@ -98,26 +105,26 @@ class PopulationConformal(Recommender):
     Examples
     --------
     >>> import surerec as sr
-    >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1)
+    >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, random_state=1)
     >>> model = sr.PopulationConformal("CM12").fit(films)
     >>> picks = model.recommend(user=7, confidence=0.8)
     >>> len(picks) <= len(model.recommend(user=7, confidence=0.9))
     True
-    >>> hits = sr.PopulationConformal("CM12", promise="hit", horizon=5, cut="rank").fit(films)
+    >>> hits = sr.PopulationConformal("CM12", guarantee="hit", horizon=5).fit(films)
     >>> len(hits.recommend(user=7, confidence=0.8)) < len(picks)
     True
     """
 
-    measure: RecipeLike = "CM12"
+    measure: MeasureLike = "CM12"
     _: KW_ONLY
-    promise: str | Promise = "miss-rate"
+    guarantee: str | GuaranteeKind = "recall"
     horizon: Horizon = 0.4
-    cut: Cut = "score"
-    groups: Groups = 1
+    threshold: ThresholdUnit = "score"
+    segments: SegmentSpec = 1
     window: float | None = None
     n_calibration: int = 2000
-    min_known: int = 5
-    seed: int = 0
+    min_history: int = 5
+    random_state: int = 0
     verbose: int = 0
 
     @timed("Fitted")
@@ -126,8 +133,8 @@ class PopulationConformal(Recommender):
         data: Any,
         y: object = None,  # noqa: ARG002
         *,
-        user_groups: Any = None,
-        lists: Mapping[str, Iterable[Any]] | None = None,
+        user_segments: Any = None,
+        item_lists: Mapping[str, Iterable[Any]] | None = None,
     ) -> Self:
         """Count who took what before what, fit the measure, and calibrate it on users' futures.
 
@@ -135,11 +142,11 @@ class PopulationConformal(Recommender):
         ----------
         data, y
             As in :meth:`Recommender.fit`.
-        user_groups : mapping, pandas Series, frame or path, optional
-            The group of each user, for ``groups="country"``: by id, which is the index of a Series,
-            or in a frame or a file with a column of users and one of this name. Users of
+        user_segments : mapping, pandas Series, frame or path, optional
+            The segment of each user, for ``segments="country"``: by id (the index of a Series), or
+            in a frame or a file with a column of users and one of this name. Users of
             whom it says nothing do not calibrate, and are promised nothing.
-        lists : mapping of str to iterable of ids, optional
+        item_lists : mapping of str to iterable of ids, optional
             Lists of items that may be shown, by name; see :meth:`allow`.
 
         Returns
@@ -149,9 +156,9 @@ class PopulationConformal(Recommender):
         Examples
         --------
         >>> import surerec as sr
-        >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1)
+        >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, random_state=1)
         >>> country = {user: "AT" if user % 3 else "DE" for user in films.users.ids}
-        >>> model = sr.PopulationConformal(groups="country").fit(films, user_groups=country)
+        >>> model = sr.PopulationConformal(segments="country").fit(films, user_segments=country)
         >>> taken = films.items.ids[:6].to_list()
         >>> print(model.recommend(history=taken, segment="DE", confidence=0.8).guarantee)
         Of the last 40% of items new to the user that they consume, at most 20% is left out on
@@ -162,22 +169,22 @@ class PopulationConformal(Recommender):
         self._validate()
         statistics = as_statistics("fit", data)
         profiles = statistics.require_profiles("nobody can calibrate")
-        segments = read_groups(self.groups, user_groups, profiles)
+        segments = read_segments(self.segments, user_segments, profiles)
         self.model_ = self._learned(statistics, segments)
-        return self._allow_all(lists)
+        return self._add_item_lists(item_lists)
 
     def _learned(
-        self, statistics: PrecedenceStatistics, segments: UserGroups | None
+        self, statistics: PrecedenceStatistics, segments: Segmentation | None
     ) -> FittedModel:
         """Fit the measure, and calibrate it on held-out interactions."""
         profiles, recipe = statistics.interactions, self.recipe()
         if self.window is None:
-            cases = profile_cases(profiles, self.horizon, min_known=self.min_known)
+            cases = profile_cases(profiles, self.horizon, min_history=self.min_history)
             sample = self._sample(recipe, statistics, cases)
             return self._calibrated(recipe, statistics, sample, segments)
         end = _end(profiles)
         begin = end - int(self.window * DAY)
-        cases = window_cases(profiles, begin, end, self.horizon, min_known=self.min_known)
+        cases = window_cases(profiles, begin, end, self.horizon, min_history=self.min_history)
         past = count_like(statistics, profiles.until(begin))
         # Fitted on the past of what calibrates it, and nothing later.
         sample = self._sample(recipe, past, cases)
@@ -185,7 +192,7 @@ class PopulationConformal(Recommender):
 
     def _sample(
         self,
-        recipe: Recipe,
+        recipe: Measure,
         past: PrecedenceStatistics,
         cases: Cases,
         scorer: Scorer | None = None,
@@ -195,13 +202,15 @@ class PopulationConformal(Recommender):
         Users who cannot be left out of what was learned must not be in it: then some of them, half
         at the most, calibrate it and have no part in the fit.
         """
-        chosen = cases.sample(self.n_calibration, self.seed)
+        chosen = cases.sample(self.n_calibration, self.random_state)
         can_leave_out = recipe.leaves_users_out if scorer is None else scorer.leaves_users_out
         if scorer is None and not (recipe.refits and can_leave_out is False):
             scorer = fit_scorer(recipe, past)
             can_leave_out = scorer.leaves_users_out
         if scorer is None or (recipe.refits and can_leave_out is False):
-            chosen = cases.sample(min(self.n_calibration, max(1, len(cases) // 2)), self.seed)
+            chosen = cases.sample(
+                min(self.n_calibration, max(1, len(cases) // 2)), self.random_state
+            )
             past = count_without(past, codes_in(past, chosen.interactions)[0][chosen.users])
             with stage("learning"):
                 scorer = recipe.fit(past)
@@ -209,10 +218,10 @@ class PopulationConformal(Recommender):
 
     def _calibrated(
         self,
-        recipe: Recipe,
+        recipe: Measure,
         statistics: PrecedenceStatistics,
         sample: Sample,
-        segments: UserGroups | None,
+        segments: Segmentation | None,
         lists: Iterable[NamedItems] = (),
     ) -> FittedModel:
         """Return the model that a sample of users calibrates, on the statistics that serve."""
@@ -225,7 +234,7 @@ class PopulationConformal(Recommender):
         return self._fitted(statistics, sample.scorer, calibration, made)
 
     def _updated(
-        self, recipe: Recipe, model: FittedModel, earlier_users: NDArray[np.int64] | None
+        self, recipe: Measure, model: FittedModel, earlier_users: NDArray[np.int64] | None
     ) -> FittedModel:
         """Return a model whose scorer knows all of its statistics, calibration users included."""
         with stage("learning"):
@@ -239,7 +248,7 @@ class PopulationConformal(Recommender):
         *,
         refit: bool = True,
         counts: PrecedenceStatistics | None = None,
-        user_groups: Any = None,
+        user_segments: Any = None,
     ) -> Self:
         """Renew the threshold on what has happened since the counts were made.
 
@@ -254,7 +263,7 @@ class PopulationConformal(Recommender):
             known. Without it only the threshold is renewed, and no count is made.
         counts : PrecedenceStatistics, optional
             Of these interactions, if they were made before, for several recommenders.
-        user_groups : mapping, pandas Series, frame or path, optional
+        user_segments : mapping, pandas Series, frame or path, optional
             As in :meth:`fit`; by default users keep the groups that they have, and new users have
             none.
         """
@@ -273,13 +282,13 @@ class PopulationConformal(Recommender):
                 f"Nothing has happened since {day_of(begin)}, up to which was counted: there is "
                 "nothing to recalibrate on."
             )
-        cases = window_cases(interactions, begin, end, self.horizon, min_known=self.min_known)
+        cases = window_cases(interactions, begin, end, self.horizon, min_history=self.min_history)
         now = past
         if refit:
             now = counts or count_precedence(interactions, ties=past.ties)
         served = now.interactions
         if segments is not None:
-            segments = renewed_groups(segments, user_groups, past, served)
+            segments = renewed_segments(segments, user_segments, past, served)
         listed = (each.listed for each in before.item_lists.values())
         lists = [each.within(known.items, served.items) for each in listed if each is not None]
         sample = self._sample(recipe, past, cases, before.scorer)
@@ -297,15 +306,17 @@ class PopulationConformal(Recommender):
         return self._settings().calibrate(sample, says, model.statistics, model.segments, listed)
 
     def default_name(self) -> str:
-        """Return a name such as "population-cm12" or "hit-cm12"."""
-        return f"{find_promise(self.promise).prefix}-{self.recipe().name}".lower()
+        """Return a name such as "recall-cm12" or "hit-cm12"."""
+        return f"{find_guarantee(self.guarantee).prefix}-{self.recipe().name}".lower()
 
-    def recipe(self) -> Recipe:
+    def recipe(self) -> Measure:
         """Return what makes the scorer."""
-        return as_recipe(self.measure, seed=self.seed, horizon=self.horizon, window=self.window)
+        return as_measure(
+            self.measure, random_state=self.random_state, horizon=self.horizon, window=self.window
+        )
 
     def _settings(self) -> UserLevel:
-        return UserLevel.of(self, "score" if self.cut is None else self.cut)
+        return UserLevel.of(self, "score" if self.threshold is None else self.threshold)
 
     def _validate(self) -> None:
         self._settings()
@@ -337,7 +348,7 @@ class PopulationConformal(Recommender):
         return replace(model, scorer=as_scorer(apart, statistics.n_items))
 
 
-def calibration_users(recipe: Recipe, model: FittedModel) -> Sample:
+def calibration_users(recipe: Measure, model: FittedModel) -> Sample:
     """Return the scorer of a model as it was calibrated, and its calibration users."""
     now, scorer, profiles = model.statistics, model.scorer, model.profiles()
     cases = cases_of(model.user_level, profiles)
@@ -351,15 +362,15 @@ def calibration_users(recipe: Recipe, model: FittedModel) -> Sample:
     return Sample(scorer, past, cases)
 
 
-def group_users(recipe: Recipe, settings: UserLevel, model: FittedModel) -> Sample:
+def group_users(recipe: Measure, settings: UserLevel, model: FittedModel) -> Sample:
     """Return all users where the scorer leaves users out now, else the calibration users."""
     if settings.window is not None or model.scorer.leaves_users_out is not True:
         return calibration_users(recipe, model)
-    cases = profile_cases(model.profiles(), settings.horizon, min_known=settings.min_known)
+    cases = profile_cases(model.profiles(), settings.horizon, min_history=settings.min_history)
     return Sample(model.scorer, model.statistics, cases)
 
 
-def _not_apart(model: FittedModel, recipe: Recipe) -> FittedModel:
+def _not_apart(model: FittedModel, recipe: Measure) -> FittedModel:
     """Return a model whose calibration users may have a part in what serves by now."""
     coverage = UserCoverage(held_out=recipe.refits, apart=False)
     lists = {name: replace(each, coverage=coverage) for name, each in model.item_lists.items()}

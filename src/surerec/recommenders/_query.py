@@ -17,9 +17,9 @@ from surerec._words import shown
 from surerec.errors import (
     InputError,
     LeftOutWarning,
-    RepeatedMember,
-    UnknownHistory,
-    UnknownMembers,
+    RepeatedMemberError,
+    UnknownHistoryError,
+    UnknownMembersError,
 )
 from surerec.interactions import History
 from surerec.measures import Query
@@ -65,7 +65,7 @@ def resolve(
     places = np.sort(np.unique(codes, return_index=True)[1])
     places = places[codes[places] >= 0]  # the first occurrence of each counts, as in the data
     if not places.size:
-        raise UnknownHistory(ignored, partial(items.near, ignored[0]))
+        raise UnknownHistoryError(ignored, partial(items.near, ignored[0]))
     return Query(
         codes[places],
         () if code is None else (code,),
@@ -222,7 +222,7 @@ def read_group(statistics: PrecedenceStatistics, group: Any, at: Any = None) -> 
     if len(given) == 1:
         raise InputError(
             "A group of one is a person: ask with user= or history= instead (on the command line "
-            "without --together)."
+            "without --group-guarantee)."
         )
     if not any(map(_is_history, given)):
         refuse_times(None, at, "every member of this group is a user of the data")
@@ -233,7 +233,7 @@ def read_group(statistics: PrecedenceStatistics, group: Any, at: Any = None) -> 
     for user in users:
         if users.count(user) > 1:
             known = statistics.interactions.users[user]
-            raise RepeatedMember(f"User {known!r} is in the group twice.")
+            raise RepeatedMemberError(f"User {known!r} is in the group twice.")
     return Group(members, tuple(names))
 
 
@@ -241,14 +241,14 @@ def _member(statistics: PrecedenceStatistics, member: Any, name: Any, at: Any) -
     if not _is_history(member):
         query = resolve(statistics, member, None)
         if not len(query.history):
-            raise UnknownMembers(f"Nothing is known of {name!r}: they have taken nothing yet.")
+            raise UnknownMembersError(f"Nothing is known of {name!r}: they have taken nothing yet.")
         return query
     if not len(member):
         raise InputError(f"Nothing is known of {name}: their list of items is empty.")
     try:
         return resolve(statistics, None, member, at=at)
-    except UnknownHistory as error:
-        raise UnknownMembers(
+    except UnknownHistoryError as error:
+        raise UnknownMembersError(
             f"Nothing is known of {name}: nobody in the data took any of their items, such as "
             f"{shown(error.items[0])}."
         ) from error

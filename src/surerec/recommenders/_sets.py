@@ -265,8 +265,8 @@ class RecommendationSet:
 
     def __repr__(self) -> str:
         at = "" if self.confidence is None else f" at confidence {self.confidence:g}"
-        cut = "" if len(self) == self.full_size else f", cut from {self.full_size:,}"
-        return f"RecommendationSet({len(self):,} of {self.n_candidates:,} items{at}{cut})"
+        threshold = "" if len(self) == self.full_size else f", cut from {self.full_size:,}"
+        return f"RecommendationSet({len(self):,} of {self.n_candidates:,} items{at}{threshold})"
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -280,7 +280,7 @@ class GroupSet(RecommendationSet):
     satisfaction : tuple of float
         For each member the share of their own best items, as many as there are in the set, that is
         in it: 1 for who would have got the same alone. NaN if the set is empty.
-    together : str
+    group_guarantee : str
         What is promised to the group, by name.
     formed : str
         Which groups the promise is about, in words.
@@ -288,7 +288,7 @@ class GroupSet(RecommendationSet):
 
     members: tuple[Any, ...]
     satisfaction: tuple[float, ...]
-    together: str
+    group_guarantee: str
     formed: str
     values: NDArray[np.float64] = field(repr=False)
     """What each item is worth to each member, members × items: from 1 for their best, down to 0."""
@@ -311,7 +311,7 @@ class GroupSet(RecommendationSet):
         served = zip(self.members, self.satisfaction, strict=True)
         return {
             **super().to_dict(n),
-            "together": self.together,
+            "group_guarantee": self.group_guarantee,
             "formed": self.formed,
             "covered": self.covered,
             "members": [
@@ -357,7 +357,9 @@ def result_columns(assessment: Assessment, order: NDArray[np.intp]) -> dict[str,
         Columns.Score: assessment.shown(order),
         **p_value_column(None if p_values is None else p_values[order]),
         Columns.EntryConfidence: assessment.entry_confidences[order],
-        **_chance_columns(None if assessment.chances is None else assessment.chances(order)),
+        **_probability_columns(
+            None if assessment.probabilities is None else assessment.probabilities(order)
+        ),
     }
 
 
@@ -369,7 +371,7 @@ def batch_columns(best: BestOfMany) -> dict[str, NDArray[Any]]:
         Columns.Score: best.scores,
         **p_value_column(best.p_values),
         Columns.EntryConfidence: best.entry_confidences,
-        **_chance_columns(best.chances),
+        **_probability_columns(best.probabilities),
         Columns.Covered: best.covered[best.owners],
     }
 
@@ -379,9 +381,9 @@ def p_value_column(p_values: NDArray[np.float64] | None) -> dict[str, NDArray[An
     return {} if p_values is None else {Columns.PValue: p_values}
 
 
-def _chance_columns(chances: CalibratedProbability | None) -> dict[str, NDArray[Any]]:
+def _probability_columns(probabilities: CalibratedProbability | None) -> dict[str, NDArray[Any]]:
     names = (Columns.Probability, Columns.ProbabilityLow, Columns.ProbabilityHigh)
-    return {} if chances is None else dict(zip(names, chances, strict=True))
+    return {} if probabilities is None else dict(zip(names, probabilities, strict=True))
 
 
 def result_frame(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from surerec._arguments import check_choice, check_number, check_seed, check_whole
+from surerec._arguments import check_choice, check_number, check_random_state, check_whole
 from surerec.calibration import (
     NamedItems,
     PrecisionCalibration,
@@ -14,22 +14,22 @@ from surerec.calibration import (
     calibrate,
     check_horizon,
     codes_in,
-    find_promise,
+    find_guarantee,
 )
 from surerec.errors import InputError
-from surerec.interactions import UserGroups, read_user_groups
+from surerec.interactions import Segmentation, read_user_segments
 from surerec.recommenders._group_calibration import CalibratedGroups, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from surerec._state import State
-    from surerec.calibration import Calibration, Cut, Horizon, Promise
+    from surerec.calibration import Calibration, GuaranteeKind, Horizon, ThresholdUnit
     from surerec.interactions import Interactions
     from surerec.precedence import PrecedenceStatistics
 
-Groups: TypeAlias = "int | str | tuple[str, int] | list[str | int]"
-"""The number of segments by known items; or a column of the users' own; or both."""
+SegmentSpec: TypeAlias = "int | str | tuple[str, int] | list[str | int]"
+"""The number of segments by history length; or a column of the users' own; or both."""
 _MOST_GROUPS: Final = 10_000
 _MOST_DAYS: Final = 1_000_000
 """Of a window: it ends in the calendar, which has hardly four times as many."""
@@ -50,27 +50,27 @@ class Statement:
 class UserLevel:
     """The settings of a user-level calibration; see :class:`PopulationConformal`."""
 
-    promise: str | Promise
+    guarantee: str | GuaranteeKind
     horizon: Horizon
-    cut: Cut
-    groups: Groups
+    threshold: ThresholdUnit
+    segments: SegmentSpec
     window: float | None
     n_calibration: int
-    min_known: int
-    seed: int
+    min_history: int
+    random_state: int
 
     @classmethod
-    def of(cls, estimator: Any, cut: Cut) -> UserLevel:
+    def of(cls, estimator: Any, threshold: ThresholdUnit) -> UserLevel:
         """Return the settings of an estimator, with its cut; refuse impossible ones."""
         given = {name: getattr(estimator, name) for name in cls.__dataclass_fields__}
-        found = cls(**{**given, "cut": cut})
-        check_seed(found.seed)
-        find_promise(found.promise)
-        check_choice("cut", found.cut, ("rank", "score"))
+        found = cls(**{**given, "threshold": threshold})
+        check_random_state(found.random_state)
+        find_guarantee(found.guarantee)
+        check_choice("threshold", found.threshold, ("rank", "score"))
         check_horizon(found.horizon)
-        parse_groups(found.groups)
+        parse_segments(found.segments)
         check_whole("n_calibration", found.n_calibration)
-        check_whole("min_known", found.min_known)
+        check_whole("min_history", found.min_history)
         if found.window is not None:
             must = f"a number of days above 0, and {_MOST_DAYS:,} at the most"
             check_number("window", found.window, 0, _MOST_DAYS, must, ends=(False, True))
@@ -80,21 +80,21 @@ class UserLevel:
         self, state: State, says: Statement, statistics: PrecedenceStatistics
     ) -> UserCalibration:
         """Return the calibration that was saved; KeyError or ValueError if it is not its state."""
-        column = parse_groups(self.groups)[0]
+        column = parse_segments(self.segments)[0]
         return self._kind.from_state(state, statistics, column, **self._stated(says))
 
     @property
     def _kind(self) -> type[UserCalibration]:
-        return PrecisionCalibration if find_promise(self.promise).tested else UserCalibration
+        return PrecisionCalibration if find_guarantee(self.guarantee).tested else UserCalibration
 
     def _stated(self, says: Statement) -> dict[str, Any]:
         return {
-            "promised": find_promise(self.promise),
+            "nominal": find_guarantee(self.guarantee),
             "horizon": check_horizon(self.horizon),
             "window": self.window,
-            "cut": self.cut,
-            "n_groups": parse_groups(self.groups)[1],
-            "min_known": self.min_known,
+            "threshold": self.threshold,
+            "n_groups": parse_segments(self.segments)[1],
+            "min_history": self.min_history,
             "coverage": says.coverage,
             "about": says.about,
             "lacking": says.lacking,
@@ -105,7 +105,7 @@ class UserLevel:
         sample: Sample,
         says: Statement,
         serving: PrecedenceStatistics,
-        segments: UserGroups | None,
+        segments: Segmentation | None,
         listed: NamedItems | None = None,
     ) -> UserCalibration:
         """Return a scorer's calibration on a sample of users.
@@ -118,7 +118,7 @@ class UserLevel:
             What the guarantee says.
         serving : PrecedenceStatistics
             Those that answer later, which have the users' codes.
-        segments : UserGroups or None
+        segments : Segmentation or None
             The segment of each user.
         listed : NamedItems, optional
             Calibrate on what these users consumed of an item list.
@@ -131,14 +131,18 @@ class UserLevel:
             sample.scorer,
             sample.past,
             sample.cases,
-            self.cut,
+            self.threshold,
             serving,
             listed=there,
-            seed=self.seed,
+            random_state=self.random_state,
         )
-        users, chances = kept
+        users, probabilities = kept
         return self._kind(
-            users=users, chances=chances, people=segments, listed=listed, **self._stated(says)
+            users=users,
+            probabilities=probabilities,
+            people=segments,
+            listed=listed,
+            **self._stated(says),
         )
 
     def group_model(
@@ -158,12 +162,12 @@ class UserLevel:
         future = members_future(check_horizon(self.horizon), self.window)
         return CalibratedGroups(
             f"of each member, {calibration.about}" if calibration.about else future,
-            self.min_known,
+            self.min_history,
             self.n_calibration,
-            self.seed,
+            self.random_state,
             sample,
             held_out,
-            find_promise(self.promise).tested,
+            find_guarantee(self.guarantee).tested,
             "" if calibration.covers == UserCoverage.people else f" of {calibration.covers}",
         )
 
@@ -186,49 +190,52 @@ def members_future(horizon: Horizon, window: float | None) -> str:
     return f"each member's next {'item' if horizon == 1 else f'{horizon} items'}{within}"
 
 
-def parse_groups(groups: object) -> tuple[str | None, int]:
+def parse_segments(segments: object) -> tuple[str | None, int]:
     """Return the column of segments, if there is one, and their number by known items.
 
     Examples
     --------
-    >>> parse_groups(3), parse_groups("country"), parse_groups(("country", 3))
+    >>> parse_segments(3), parse_segments("country"), parse_segments(("country", 3))
     ((None, 3), ('country', 1), ('country', 3))
     """
-    if isinstance(groups, str) and groups.strip():
-        return groups, 1
-    if isinstance(groups, (tuple, list)):
-        if len(groups) == 2 and isinstance(groups[0], str) and groups[0].strip():  # noqa: PLR2004
-            return groups[0], check_whole("the number in groups", groups[1], highest=_MOST_GROUPS)
-    elif not isinstance(groups, str):
-        return None, check_whole("groups", groups, highest=_MOST_GROUPS)
+    if isinstance(segments, str) and segments.strip():
+        return segments, 1
+    if isinstance(segments, (tuple, list)):
+        if len(segments) == 2 and isinstance(segments[0], str) and segments[0].strip():  # noqa: PLR2004
+            return segments[0], check_whole(
+                "the number in segments", segments[1], highest=_MOST_GROUPS
+            )
+    elif not isinstance(segments, str):
+        return None, check_whole("segments", segments, highest=_MOST_GROUPS)
     raise InputError(
-        f"groups is {groups!r}; it must be a number of groups by known items, the name of a column "
-        'of the people\'s own, such as "country", or both, such as ("country", 3).'
+        f"segments is {segments!r}; it must be a number of segments by history length, the "
+        'name of a column of users, such as "country", or both, such as ("country", 3).'
     )
 
 
-def read_groups(groups: object, given: Any, interactions: Interactions) -> UserGroups | None:
+def read_segments(segments: object, given: Any, interactions: Interactions) -> Segmentation | None:
     """Return the segment of each user; None where there are none by a column."""
-    column = parse_groups(groups)[0]
+    column = parse_segments(segments)[0]
     if column is None and given is not None:
         raise InputError(
-            "user_groups was given, and groups is a number: name their column, as in "
-            'groups="country".'
+            "user_segments was given, and segments is a number: name their column, as in "
+            'segments="country".'
         )
     if column is None:
         return None
     if given is None:
         raise InputError(
-            f"groups is {groups!r}: fit needs the {column} of each user, fit(…, user_groups=…) "
-            "with a mapping, a frame or a file (--groups-file on the command line)."
+            f"segments is {segments!r}: fit needs the {column} of each user. Pass "
+            "fit(…, user_segments=…) with a mapping, a frame or a file (--segments-file on the "
+            "command line)."
         )
-    return read_user_groups(given, column, interactions.users)
+    return read_user_segments(given, column, interactions.users)
 
 
-def renewed_groups(
-    before: UserGroups, given: Any, past: PrecedenceStatistics, now: Interactions
-) -> UserGroups:
+def renewed_segments(
+    before: Segmentation, given: Any, past: PrecedenceStatistics, now: Interactions
+) -> Segmentation:
     """Return the groups of users as they are now: those given, else those that they had."""
     if given is not None:
-        return read_user_groups(given, before.column, now.users)
+        return read_user_segments(given, before.column, now.users)
     return before if past.interactions is now else before.moved(codes_in(past, now)[0])

@@ -16,7 +16,7 @@ from surerec._state import ArraySchema, State, check_arrays
 from surerec._words import DAY
 from surerec.adapters import (
     ListsAdapter,
-    WrappedRecipe,
+    WrappedMeasure,
     WrappedScorer,
     adapt,
     check_fallback,
@@ -29,7 +29,7 @@ from surerec.adapters import (
 from surerec.calibration import (
     UserCalibration,
     drop_repeats,
-    find_promise,
+    find_guarantee,
     following_cases,
     profile_cases,
     window_cases,
@@ -40,7 +40,7 @@ from surerec.precedence import PrecedenceStatistics
 from surerec.recommenders import _wrapped_checks as checks
 from surerec.recommenders._estimator import OWN, Recommender, timed
 from surerec.recommenders._group_calibration import CalibratedGroups, Sample
-from surerec.recommenders._user_level import UserLevel, read_groups
+from surerec.recommenders._user_level import UserLevel, read_segments
 from surerec.recommenders._wrapped_checks import About, Covers
 
 if TYPE_CHECKING:
@@ -49,8 +49,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.adapters import Adapter
-    from surerec.calibration import Calibration, Cases, Cut, Horizon, NamedItems, Promise
-    from surerec.interactions import UserGroups
+    from surerec.calibration import (
+        Calibration,
+        Cases,
+        GuaranteeKind,
+        Horizon,
+        NamedItems,
+        ThresholdUnit,
+    )
+    from surerec.interactions import Segmentation
     from surerec.measures import Scorer
     from surerec.recommenders._model import FittedModel
 
@@ -86,14 +93,14 @@ class WrappedRecommender(Recommender):
     items: Iterable[Any] | None = None
     users: Iterable[Any] | None = None
     covers: Covers | None = None
-    promise: str | Promise = "miss-rate"
+    guarantee: str | GuaranteeKind = "recall"
     horizon: Horizon = 0.4
-    cut: Cut | None = None
-    groups: int = 1
+    threshold: ThresholdUnit | None = None
+    segments: int = 1
     window: float | None = None
     n_calibration: int = 2000
-    min_known: int = 5
-    seed: int = 0
+    min_history: int = 5
+    random_state: int = 0
     refit: bool = False
     fallback: str | None = None
     name: str | None = None
@@ -109,8 +116,8 @@ class WrappedRecommender(Recommender):
         data: Any,
         y: object = None,  # noqa: ARG002
         *,
-        user_groups: Any = None,
-        lists: Mapping[str, Iterable[Any]] | None = None,
+        user_segments: Any = None,
+        item_lists: Mapping[str, Iterable[Any]] | None = None,
     ) -> Self:
         """Fit a copy of the model on the past, and calibrate it on the future of some users.
 
@@ -121,7 +128,7 @@ class WrappedRecommender(Recommender):
             before their last part, or with `window` everybody's before the last days.
         y : ignored
             There for scikit-learn.
-        user_groups, lists
+        user_segments, item_lists
             The group of each user, and named lists; see :meth:`PopulationConformal.fit`.
 
         Returns
@@ -131,14 +138,14 @@ class WrappedRecommender(Recommender):
         self._validate()
         adapter, whole = self._adapter(), _interactions(data)
         covers = self._covers(adapter)
-        recipe = WrappedRecipe(adapter, by_user=covers == "fit")
+        recipe = WrappedMeasure(adapter, by_user=covers == "fit")
         if not recipe.refits:
             raise InputError(
                 f"{recipe.name} comes fitted, and no copy of it can be fitted: call "
                 "calibrate(past, future)."
             )
         if covers == "newcomers" and not adapter.folds_in:
-            checks.refuse_newcomers(adapter)
+            checks.refuse_new_users(adapter)
         chosen, served, about = self._cut_apart(whole, covers)
         about = replace(about, knows_all=adapter.knows_all)
         fitted = served
@@ -148,12 +155,12 @@ class WrappedRecommender(Recommender):
             fitted = served.keeping(~chosen.future_rows())
         with stage("learning"):
             known, scorer = self._fit_copy(recipe, served, fitted)
-        segments = read_groups(self.groups, user_groups, known.interactions)
+        segments = read_segments(self.segments, user_segments, known.interactions)
         self.model_ = self._calibrated(Sample(scorer, known, chosen), about, segments)
         if self.refit:
             with stage("learning"):
                 known, scorer = self._fit_copy(recipe, whole, whole)
-            segments = read_groups(self.groups, user_groups, known.interactions)
+            segments = read_segments(self.segments, user_segments, known.interactions)
             assumes = f"{scorer.name} as fitted on everything ranks as the calibrated one did"
             self._about = replace(about, future="", assumes=assumes)
             says = self._about.says(scorer)
@@ -161,10 +168,10 @@ class WrappedRecommender(Recommender):
                 self.model_.user_level, people=segments, coverage=says.coverage, about=says.about
             )
             self.model_ = self._fitted(known, scorer, calibration)
-        return self._allow_all(lists)
+        return self._add_item_lists(item_lists)
 
     def _fit_copy(
-        self, recipe: WrappedRecipe, served: Interactions, fitted: Interactions
+        self, recipe: WrappedMeasure, served: Interactions, fitted: Interactions
     ) -> tuple[PrecedenceStatistics, WrappedScorer]:
         items = None
         if self.items is not None:
@@ -177,20 +184,20 @@ class WrappedRecommender(Recommender):
         """Choose calibration users; give them, what is known when they are asked, and of what."""
         about = About(covers)
         if self.window is None:
-            cases = profile_cases(whole, self.horizon, min_known=self.min_known)
+            cases = profile_cases(whole, self.horizon, min_history=self.min_history)
             # People of the fit are treated alike only if few are treated as calibration users.
             chosen = self._sampled(cases, at_most_half=True)
             return chosen, whole, replace(about, set_aside=covers == "fit")
         end = int(whole.times.max()) + 1
         begin = end - int(self.window * DAY)
-        cases = window_cases(whole, begin, end, self.horizon, min_known=self.min_known)
+        cases = window_cases(whole, begin, end, self.horizon, min_history=self.min_history)
         chosen = self._sampled(cases, at_most_half=covers == "newcomers")
         about = replace(about, future=checks.days_from(begin, self.window, self.horizon))
         return chosen, whole.until(begin), about
 
     def _sampled(self, cases: Cases, *, at_most_half: bool) -> Cases:
         most = max(1, len(cases) // 2) if at_most_half else len(cases)
-        return cases.sample(min(self.n_calibration, most), self.seed)
+        return cases.sample(min(self.n_calibration, most), self.random_state)
 
     @timed("Calibrated")
     def calibrate(
@@ -198,8 +205,8 @@ class WrappedRecommender(Recommender):
         past: Any,
         future: Any,
         *,
-        user_groups: Any = None,
-        lists: Mapping[str, Iterable[Any]] | None = None,
+        user_segments: Any = None,
+        item_lists: Mapping[str, Iterable[Any]] | None = None,
         repeats: Repeats = "error",
     ) -> Self:
         """Calibrate a fitted model on what people took after what it was fitted on.
@@ -211,7 +218,7 @@ class WrappedRecommender(Recommender):
             fitted on, their histories.
         future : Interactions, frame or path
             What they took then, which the model must not know.
-        user_groups, lists
+        user_segments, item_lists
             The group of each user, and named lists; see :meth:`PopulationConformal.fit`.
 
         repeats : {"error", "drop"}, default="error"
@@ -240,7 +247,7 @@ class WrappedRecommender(Recommender):
         adapter = adapter.knowing(known)
         covers, in_fit = checks.who(adapter, known, self.covers)
         checks.check_catalogue(adapter, known, covers)
-        cases = following_cases(known, later, self.horizon, min_known=self.min_known)
+        cases = following_cases(known, later, self.horizon, min_history=self.min_history)
         cases = cases[in_fit[cases.users] == (covers == "fit")]
         if not len(cases):
             raise InputError(
@@ -260,11 +267,13 @@ class WrappedRecommender(Recommender):
             knows_all=knows_all,
         )
         sample = Sample(self._completed(scorer, statistics), statistics, chosen)
-        segments = read_groups(self.groups, user_groups, statistics.interactions)
+        segments = read_segments(self.segments, user_segments, statistics.interactions)
         self.model_ = self._calibrated(sample, about, segments)
-        return self._allow_all(lists)
+        return self._add_item_lists(item_lists)
 
-    def _calibrated(self, sample: Sample, about: About, segments: UserGroups | None) -> FittedModel:
+    def _calibrated(
+        self, sample: Sample, about: About, segments: Segmentation | None
+    ) -> FittedModel:
         """Return the model that a sample of users calibrates."""
         known, scorer = sample.past, cast("WrappedScorer", sample.scorer)
         found = self._settings().calibrate(sample, about.says(scorer), known, segments)
@@ -281,11 +290,11 @@ class WrappedRecommender(Recommender):
         sample = _kept_sample(self._sample, model)
         return self._settings().calibrate(sample, says, model.statistics, model.segments, listed)
 
-    def recipe(self) -> WrappedRecipe:
+    def recipe(self) -> WrappedMeasure:
         """Return what fits a copy of the model."""
         adapter = self._adapter()
         covers = self._about.covers if self.is_fitted else self._covers(adapter)
-        return WrappedRecipe(adapter, by_user=covers == "fit")
+        return WrappedMeasure(adapter, by_user=covers == "fit")
 
     def _adapter(self, *, again: bool = False) -> Adapter:
         """Return the adapter of the model, or of the model as it is now (lists are read once)."""
@@ -310,14 +319,14 @@ class WrappedRecommender(Recommender):
         return "fit" if adapter.knows_users else "newcomers"
 
     def default_name(self) -> str:
-        """Return a name such as "population-als"."""
-        return f"{find_promise(self.promise).prefix}-{self.recipe().name}".lower()
+        """Return a name such as "recall-als"."""
+        return f"{find_guarantee(self.guarantee).prefix}-{self.recipe().name}".lower()
 
     def _settings(self) -> UserLevel:
-        cut = self.cut
-        if cut is None:
-            cut = "score" if self._adapter().has_value else "rank"
-        return UserLevel.of(self, cut)
+        threshold = self.threshold
+        if threshold is None:
+            threshold = "score" if self._adapter().has_value else "rank"
+        return UserLevel.of(self, threshold)
 
     def _validate(self) -> None:
         if self.covers is not None:
@@ -360,9 +369,9 @@ class WrappedRecommender(Recommender):
     @property
     def floor_(self) -> float:
         """The smallest ε that can be guaranteed: what no set can hold is missed at any."""
-        if find_promise(self.promise).tested:
+        if find_guarantee(self.guarantee).tested:
             raise InputError("What promises precision has no smallest ε: it tests each precision.")
-        return self.calibration_.curve(self.promise).lowest_level()
+        return self.calibration_.curve(self.guarantee).lowest_level()
 
     def _in_words(self, value: Any) -> str:
         if value is self.model:
@@ -458,23 +467,23 @@ def wrap(model: Any, **settings: Any) -> WrappedRecommender:
         calibrate it: `calibrate` looks for the users of the past in `users`, and takes the past for
         what the model was fitted on if it keeps none; `fit` covers people of the fit if the model
         keeps something of each (matrix factorisation), else newcomers.
-    promise : {"miss-rate", "hit"} or Promise, default="miss-rate"
+    guarantee : {"recall", "hit"} or Promise, default="recall"
         What is kept below ε; see :class:`PopulationConformal`.
     horizon : float or int, default=0.4
         The future: a share of a profile, or so many next items. `calibrate` has it cut already: a
         share means all of it.
-    cut : {"rank", "score"}, optional
+    threshold : {"rank", "score"}, optional
         By default "rank", unless the model has a ``value(scores, history_length)`` that compares
         between people.
-    groups : int, default=1
+    segments : int, default=1
         Separate thresholds for so many groups of people by the number of their known items.
     window : float, optional
         `fit` cuts by the calendar: the last so many days calibrate what was fitted before.
     n_calibration : int, default=2000
         How many calibration users at most.
-    min_known : int, default=5
+    min_history : int, default=5
         People of whom less is known neither calibrate nor are promised anything.
-    seed : int, default=0
+    random_state : int, default=0
         Of the choice of calibration users.
     refit : bool, default=False
         Whether `fit` with a `window` ends by fitting a copy on everything. The guarantee then
@@ -502,10 +511,10 @@ def wrap(model: Any, **settings: Any) -> WrappedRecommender:
     --------
     >>> import numpy as np
     >>> import surerec as sr
-    >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1)
+    >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, random_state=1)
     >>> class Popular:
     ...     def fit(self, interactions):
-    ...         taken = interactions.items_taken
+    ...         taken = interactions.item_codes
     ...         self.counts = np.bincount(taken, minlength=interactions.n_items)
     ...     def score(self, history):
     ...         return self.counts
@@ -528,7 +537,7 @@ def _kept_sample(sample: Sample | None, _: FittedModel) -> Sample:
     if sample is None:
         raise InputError(
             "A saved wrapped model does not hold what its calibration users consumed: add item "
-            "lists (allow(…) or lists=) and groups (calibrate_groups(…)) before saving it."
+            "lists (allow(…) or item_lists=) and groups (calibrate_groups(…)) before saving it."
         )
     return sample
 

@@ -125,11 +125,11 @@ def who(
         )
     found: Covers = covers or ("fit" if n_in else "newcomers")
     if found == "newcomers" and not adapter.folds_in:
-        refuse_newcomers(adapter)
+        refuse_new_users(adapter)
     return found, in_fit
 
 
-def refuse_newcomers(adapter: Adapter) -> NoReturn:
+def refuse_new_users(adapter: Adapter) -> NoReturn:
     """Refuse a model that scores only the users of its fit."""
     raise InputError(
         f"{adapter.name} scores the users of its fit only, so it can say nothing of newcomers: "
@@ -139,17 +139,17 @@ def refuse_newcomers(adapter: Adapter) -> NoReturn:
 
 def check_catalogue(adapter: Adapter, past: Interactions, covers: Covers) -> None:
     """Refuse a past whose items are not in the columns of a model."""
-    taken = np.unique(past.items_taken)
-    missing = taken[adapter.catalogue.codes(past.items.ids.gather(taken)) < 0]
+    consumed = np.unique(past.item_codes)
+    missing = consumed[adapter.catalogue.codes(past.items.ids.gather(consumed)) < 0]
     if adapter.assumes_ids:
         _check_column_numbers(adapter, past, missing)
     # What a model was fitted on is in its columns; a function may know fewer items.
     may_miss = adapter.knows_all or covers == "newcomers"
-    if not len(missing) or (len(missing) < len(taken) and may_miss):
+    if not len(missing) or (len(missing) < len(consumed) and may_miss):
         return
     such = past.items.ids.gather(missing[:3]).to_list()
     raise InputError(
-        f"{len(missing):,} of the {len(taken):,} items of the past are not in the "
+        f"{len(missing):,} of the {len(consumed):,} items of the past are not in the "
         f"catalogue of {adapter.name}, such as {', '.join(map(repr, such))}: give items=, the id "
         "of each column in their order."
     )
@@ -190,7 +190,7 @@ def _own_items_above(adapter: Adapter, past: Interactions) -> float:
     usable = (np.diff(past.offsets) > 1) & ((rows >= 0) | adapter.folds_in)
     shares = []
     for user in np.random.default_rng(0).permutation(np.flatnonzero(usable))[:_TRIED]:
-        own = columns[past.taken(user)]
+        own = columns[past.consumed(user)]
         by_row = rows[user] >= 0
         found = adapter.score_users(rows[[user]]) if by_row else adapter.score_histories([own[:-1]])
         scores = np.nan_to_num(found[0], nan=-np.inf)

@@ -20,7 +20,7 @@ from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.errors import InputError, StaleModelWarning, StoreError
 from surerec.live import Live, LiveFolder
 from surerec.recommenders import load_all
-from surerec.serving._telemetry import BY_USER_DAY, DELIVERED, HEAVIEST, JUDGED, USER_DAYS
+from surerec.serving._telemetry import BY_USER_DAY, HEAVIEST, JUDGED, OBSERVED, USER_DAYS
 from surerec.storage import read_card
 
 if TYPE_CHECKING:
@@ -109,12 +109,12 @@ class ServedModel:
         """Any of the models: they share items, users and statistics."""
         return next(iter(self.models.values()))
 
-    def answer(self, make: Callable[..., Any], *asked: Any) -> Any:
+    def answer(self, make: Callable[..., Any], *request: Any) -> Any:
         """Return an answer made of one state of the model; no event comes in between."""
         if self.live is None:
-            return make(self, *asked)
+            return make(self, *request)
         with self.live.asking() as model:
-            return make(self._now(model, self.live.base_), *asked)
+            return make(self._now(model, self.live.base_), *request)
 
     def _now(self, model: FittedModel, base: int) -> ServedModel:
         """Return what answers need of the fitted model of this moment."""
@@ -143,13 +143,13 @@ class ServedModel:
 
 def report(live: Live) -> None:
     """Bring the metrics of the observed coverage up to date."""
-    steering = live.steering_
-    JUDGED.set(steering.n)
-    USER_DAYS.set(steering.user_days)
+    adaptive = live.adaptive_
+    JUDGED.set(adaptive.n)
+    USER_DAYS.set(adaptive.user_days)
     HEAVIEST.set(live.heaviest_share_ or 0)
-    missed, by_user_day = steering.delivered(), steering.observed_by_user_day()
-    for place, epsilon in enumerate(steering.epsilons if steering.n else ()):
-        DELIVERED.labels(f"{1 - epsilon:g}").set(1 - missed[place])
+    missed, by_user_day = adaptive.observed(), adaptive.observed_by_user_day()
+    for place, epsilon in enumerate(adaptive.epsilons if adaptive.n else ()):
+        OBSERVED.labels(f"{1 - epsilon:g}").set(1 - missed[place])
         BY_USER_DAY.labels(f"{1 - epsilon:g}").set(1 - by_user_day[place])
 
 
@@ -242,9 +242,9 @@ def _described(model: FittedModel) -> dict[str, Any]:
         "headline": model.calibration.headline(DEFAULT_CONFIDENCE),
         "gives_confidence": "confidence" in model.features,
         "gives_probabilities": "probability" in model.features,
-        "promises_precision": "precision" in model.features,
-        "lists": list(model.lists),
-        "together": list(model.offers_together()),
+        "guarantees_precision": "precision" in model.features,
+        "item_lists": list(model.lists),
+        "group_guarantee": list(model.offers_group_guarantee()),
         "group_sizes": list((model.groups and model.groups.sizes) or ()),
         "guarantee": _sample_guarantee(model),
     }

@@ -14,13 +14,13 @@ from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from surerec._columns import Columns, json_rows, json_texts, json_values
-from surerec.errors import NotOffered
+from surerec.errors import NotSupportedError
 from surerec.live import FutureTimeError, Ingestion, Live, Receipt
 from surerec.recommenders import RecommendOptions
 from surerec.serving import _schemas as ask
 from surerec.serving._models import ServedModel, report
 from surerec.serving._problems import Problem
-from surerec.serving._telemetry import ALARMS, EVENTS, exposition
+from surerec.serving._telemetry import ALERTS, EVENTS, exposition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,33 +90,33 @@ def _operation(method: str, path: str, response: Any, tag: str) -> Callable[[Ans
 
 
 @_operation("POST", "/v1/recommendations", ask.RecommendationsResponse, "recommending")
-def recommend(model: ServedModel, asked: ask.RecommendRequest) -> dict[str, Any]:
+def recommend(model: ServedModel, request: ask.RecommendRequest) -> dict[str, Any]:
     """Return the items above the significance level, best first, with the guarantee of the set.
 
     With `k`, a short list with the probabilities that at least one, two and three are consumed.
     """
-    fitted = _fitted(model, asked.recommender)
-    options, unknown = _options(fitted, asked)
-    options |= {"k": asked.k, "exclude": asked.exclude}
-    whom = _members(fitted, asked) if asked.group else {"query": _query(fitted, asked)}
+    fitted = _fitted(model, request.recommender)
+    options, unknown = _options(fitted, request)
+    options |= {"k": request.k, "exclude": request.exclude}
+    whom = _members(fitted, request) if request.group else {"query": _query(fitted, request)}
     picks = fitted.recommend(**whom, **options)
     if len(picks) > ask.MAX_ROWS:
         reason = f"the answer lists the first {ask.MAX_ROWS:,} items only"
         picks = replace(picks, guarantee=picks.guarantee.shortened(reason))
-    return replace(picks, unknown_items=unknown).to_dict(asked.limit)
+    return replace(picks, unknown_items=unknown).to_dict(request.limit)
 
 
 @_operation("POST", "/v1/recommendations/batch", ask.BatchResponse, "recommending")
-def recommend_many(model: ServedModel, asked: ask.BatchRequest) -> dict[str, Any]:
+def recommend_many(model: ServedModel, request: ask.BatchRequest) -> dict[str, Any]:
     """Return the k best items of each user's set; unknown users are listed, and left out."""
-    fitted = _fitted(model, asked.recommender)
-    users = list(dict.fromkeys(asked.users))
+    fitted = _fitted(model, request.recommender)
+    users = list(dict.fromkeys(request.users))
     codes = fitted.profiles().users.codes(users)
     known = codes[codes >= 0]
     if not len(known):
         raise Problem(404, "None of these users is known.")
-    chosen, unknown = _options(fitted, asked)
-    options = fitted.options(**chosen, k=asked.k)
+    chosen, unknown = _options(fitted, request)
+    options = fitted.options(**chosen, k=request.k)
     confidence = None if options.level is None else round(1 - options.level, 12)
     frame = fitted.rows_of(known, options)
     columns: dict[str, Any] = {name: json_values(frame[name]) for name in frame.columns}
@@ -132,26 +132,26 @@ def recommend_many(model: ServedModel, asked: ask.BatchRequest) -> dict[str, Any
 
 
 @_operation("POST", "/v1/entry-confidences", ask.EntryConfidencesResponse, "recommending")
-def assess(model: ServedModel, asked: ask.EntryConfidencesRequest) -> dict[str, Any]:
+def assess(model: ServedModel, request: ask.EntryConfidencesRequest) -> dict[str, Any]:
     """Return the items in order, with the confidence at which each enters, and the set's size.
 
     An item is in the set at every confidence above its entry confidence, so a slider needs no
     further request.
     """
-    fitted = _fitted(model, asked.recommender)
-    assess_whom = _assess_user if asked.group is None else _assess_group
-    found, about = assess_whom(model, fitted, asked)
-    by_precision = asked.group is None and "precision" in fitted.features
+    fitted = _fitted(model, request.recommender)
+    assess_whom = _assess_user if request.group is None else _assess_group
+    found, about = assess_whom(model, fitted, request)
+    by_precision = request.group is None and "precision" in fitted.features
     by_confidence = "confidence" in fitted.features and not by_precision
     order = found.ordered(_ALMOST_NEVER if by_confidence else None)
     entries = found.entry_confidences
-    first = order[: asked.limit]
-    values = {} if asked.group is None else {"member_values": found.values(first).T.tolist()}
+    first = order[: request.limit]
+    values = {} if request.group is None else {"member_values": found.values(first).T.tolist()}
     return {
         "recommender": fitted.name,
         "gives_confidence": by_confidence,
-        "promises_precision": by_precision,
-        "about_probability": found.about_chances,
+        "guarantees_precision": by_precision,
+        "about_probability": found.about_probabilities,
         "n_candidates": len(found.candidates),
         "highest_confidence": found.highest_confidence,
         "curve": _curve(entries[order]),
@@ -161,10 +161,10 @@ def assess(model: ServedModel, asked: ask.EntryConfidencesRequest) -> dict[str, 
 
 
 def _assess_user(
-    model: ServedModel, fitted: FittedModel, asked: ask.EntryConfidencesRequest
+    model: ServedModel, fitted: FittedModel, request: ask.EntryConfidencesRequest
 ) -> tuple[Any, dict[str, Any]]:
-    query = _query(fitted, asked)
-    options = RecommendOptions() if asked.item_list is None else fitted.listed(asked.item_list)
+    query = _query(fitted, request)
+    options = RecommendOptions() if request.item_list is None else fitted.listed(request.item_list)
     return fitted.assess(query, options=options), {
         "history": _titled(model, query.history[-_HISTORY_SHOWN:]),
         "history_length": len(query.history),
@@ -173,19 +173,19 @@ def _assess_user(
 
 
 def _assess_group(
-    model: ServedModel, fitted: FittedModel, asked: ask.EntryConfidencesRequest
+    model: ServedModel, fitted: FittedModel, request: ask.EntryConfidencesRequest
 ) -> tuple[Any, dict[str, Any]]:
-    if asked.item_list is not None:
-        raise NotOffered("A group has no item lists: ask without item_list.")
-    found, party, together = fitted.assess_group(**_members(fitted, asked))
-    known = party.known
-    new = [member.history for member in party.members if not member.users]
+    if request.item_list is not None:
+        raise NotSupportedError("A group has no item lists: ask without item_list.")
+    found, members, group_guarantee = fitted.assess_group(**_members(fitted, request))
+    known = members.known
+    new = [member.history for member in members.members if not member.users]
     return found, {
         "history": _titled(model, np.unique(np.concatenate([known[:0], *new]))),
         "history_length": len(known),
-        "ignored": list(party.ignored),
-        "together": together,
-        "members": list(party.names),
+        "ignored": list(members.ignored),
+        "group_guarantee": group_guarantee,
+        "members": list(members.names),
     }
 
 
@@ -205,23 +205,25 @@ def _ranked(
 ) -> dict[str, list[Any]]:
     """Return some candidates as columns; `entries` are the entry confidences of all."""
     codes, p_values = found.candidates[first], found.p_values
-    chances = None if found.chances is None else found.chances(first).probability
+    probabilities = None if found.probabilities is None else found.probabilities(first).probability
     return {
         **_titled(model, codes),
         Columns.Genres: json_texts(model.first.statistics.interactions.genres, codes),
         Columns.Score: json_values(found.shown(first)),
         **({} if p_values is None else {Columns.PValue: json_values(p_values[first])}),
         Columns.EntryConfidence: json_values(entries[first]),
-        Columns.Probability: [None] * len(first) if chances is None else json_values(chances),
+        Columns.Probability: [None] * len(first)
+        if probabilities is None
+        else json_values(probabilities),
     }
 
 
 @_operation("POST", "/v1/p-values", ask.PValuesResponse, "recommending")
-def p_values(model: ServedModel, asked: ask.PValuesRequest) -> dict[str, Any]:
+def p_values(model: ServedModel, request: ask.PValuesRequest) -> dict[str, Any]:
     """Return how well each item conforms with what the user consumed."""
-    fitted = _fitted(model, asked.recommender)
-    query = _query(fitted, asked)
-    found = fitted.items.select(asked.items, asked.unknown)
+    fitted = _fitted(model, request.recommender)
+    query = _query(fitted, request)
+    found = fitted.items.select(request.items, request.unknown)
     frame = fitted.p_values(query=query, codes=found.codes)
     columns: dict[str, Any] = {name: json_values(frame[name]) for name in frame.columns}
     columns[Columns.Title] = json_texts(model.first.titles, found.codes)
@@ -234,23 +236,25 @@ def p_values(model: ServedModel, asked: ask.PValuesRequest) -> dict[str, Any]:
 
 
 @_operation("POST", "/v1/explanations", ask.ExplanationResponse, "recommending")
-def explain(model: ServedModel, asked: ask.ExplanationRequest) -> dict[str, Any]:
+def explain(model: ServedModel, request: ask.ExplanationRequest) -> dict[str, Any]:
     """Return the earlier items that speak for an item: how many users consumed it after them.
 
     To a group by member; all members are left out of the counts.
     """
-    fitted = _fitted(model, asked.recommender)
-    if asked.group is not None:
-        whom = _members(fitted, asked)
-        return fitted.explain_group(**whom, item=asked.item).to_dict(asked.limit)
-    query = _query(fitted, asked)
-    return fitted.explain(query=query, item=asked.item).to_dict(asked.limit)
+    fitted = _fitted(model, request.recommender)
+    if request.group is not None:
+        whom = _members(fitted, request)
+        return fitted.explain_group(**whom, item=request.item).to_dict(request.limit)
+    query = _query(fitted, request)
+    return fitted.explain(query=query, item=request.item).to_dict(request.limit)
 
 
 @_operation("GET", "/v1/items", ask.FoundResponse, "model")
-def search_items(model: ServedModel, asked: Annotated[ask.ItemsRequest, Query()]) -> dict[str, Any]:
+def search_items(
+    model: ServedModel, request: Annotated[ask.ItemsRequest, Query()]
+) -> dict[str, Any]:
     """Return the items whose title has all the words, without regard to case and accents."""
-    codes = model.search.find(asked.q, asked.limit)
+    codes = model.search.find(request.q, request.limit)
     support = np.asarray(model.first.statistics.support)[codes].astype(np.int64)
     genres = json_texts(model.first.statistics.interactions.genres, codes)
     columns = {**_titled(model, codes), Columns.Genres: genres, "support": support.tolist()}
@@ -264,7 +268,7 @@ def model_card(model: ServedModel) -> dict[str, Any]:
 
 
 @_operation("POST", "/v1/events", Ingestion, "live")
-def send_events(model: ServedModel, asked: ask.EventsRequest) -> dict[str, Any]:
+def send_events(model: ServedModel, request: ask.EventsRequest) -> dict[str, Any]:
     """Ingest events; they are stored, and in every answer, when this is answered.
 
     Sent again, an event of the same id changes nothing; without an id, one of the same user, item
@@ -272,14 +276,14 @@ def send_events(model: ServedModel, asked: ask.EventsRequest) -> dict[str, Any]:
     """
     live = _live(model)
     try:
-        found = live.observe([event.model_dump(exclude_none=True) for event in asked.events])
+        found = live.observe([event.model_dump(exclude_none=True) for event in request.events])
     except FutureTimeError as error:
-        ALARMS.inc(error.alerted)
+        ALERTS.inc(error.alerted)
         raise
     counts = {name: getattr(found, name) for name in ("judged", "again", "refused")}
     for verdict, n in {**counts, **found.not_judged}.items():
         EVENTS.labels(verdict).inc(n)
-    ALARMS.inc(len(found.alarms))
+    ALERTS.inc(len(found.alerts))
     report(live)
     return asdict(found)
 
@@ -287,8 +291,8 @@ def send_events(model: ServedModel, asked: ask.EventsRequest) -> dict[str, Any]:
 @_operation("GET", "/v1/live", ask.LiveResponse, "live")
 def live_status(model: ServedModel) -> dict[str, Any]:
     """Return the nominal and the observed coverage of a live model, and its drift alerts."""
-    live, shares = _live(model), ["delivered", "unsteered"]
-    windows = live.delivered().partition_by("window", maintain_order=True)[-_WINDOWS_SHOWN:]
+    live, shares = _live(model), ["observed", "unadapted"]
+    windows = live.observed().partition_by("window", maintain_order=True)[-_WINDOWS_SHOWN:]
     return {
         **asdict(live.status()),
         "windows": [
@@ -299,9 +303,9 @@ def live_status(model: ServedModel) -> dict[str, Any]:
 
 
 @_operation("POST", "/admin/forget", Receipt, "admin")
-def forget(model: ServedModel, asked: ask.ForgetRequest) -> dict[str, Any]:
+def forget(model: ServedModel, request: ask.ForgetRequest) -> dict[str, Any]:
     """Delete a user: from events and counts at once, from files at the next refit."""
-    return asdict(_live(model).forget(asked.user))
+    return asdict(_live(model).forget(request.user))
 
 
 def _live(model: ServedModel) -> Live:
@@ -354,32 +358,32 @@ def _fitted(model: ServedModel, wanted: str | None) -> FittedModel:
     return found
 
 
-def _query(fitted: FittedModel, asked: ask.UserRequest) -> UserQuery:
-    if asked.group is not None:
-        raise NotOffered("Groups have no p-values; ask for their entry confidences.")
-    history = {"history": asked.history, "times": asked.times, "at": asked.at}
-    return fitted.query(asked.user, **history, segment=asked.segment)
+def _query(fitted: FittedModel, request: ask.UserRequest) -> UserQuery:
+    if request.group is not None:
+        raise NotSupportedError("Groups have no p-values; ask for their entry confidences.")
+    history = {"history": request.history, "times": request.times, "at": request.at}
+    return fitted.query(request.user, **history, segment=request.segment)
 
 
 def _options(
-    fitted: FittedModel, asked: ask.RecommendRequest | ask.BatchRequest
+    fitted: FittedModel, request: ask.RecommendRequest | ask.BatchRequest
 ) -> tuple[dict[str, Any], tuple[Any, ...]]:
     """Return the options of a request as `recommend` takes them, and the unknown items."""
-    chosen = asked.model_dump(include=_OPTIONS, exclude_none=True)
-    if asked.items is None:
+    chosen = request.model_dump(include=_OPTIONS, exclude_none=True)
+    if request.items is None:
         return chosen, ()
-    found = fitted.items.select(asked.items, asked.unknown)
+    found = fitted.items.select(request.items, request.unknown)
     known = fitted.items.ids.gather(found.codes).to_list()
     return {**chosen, "items": known}, tuple(found.skipped)
 
 
-def _members(fitted: FittedModel, asked: ask.UserRequest) -> dict[str, Any]:
+def _members(fitted: FittedModel, request: ask.UserRequest) -> dict[str, Any]:
     """Return the group of a request as the library takes it.
 
     Members go by their names; two of one name are told apart by their places.
     """
-    members = asked.group or []
-    sizes = fitted.groups.sizes if fitted.groups and fitted.offers_together() else None
+    members = request.group or []
+    sizes = fitted.groups.sizes if fitted.groups and fitted.offers_group_guarantee() else None
     if sizes is not None and len(members) not in sizes:  # calibrating takes too long for a request
         raise Problem(
             409,
@@ -395,4 +399,4 @@ def _members(fitted: FittedModel, asked: ask.UserRequest) -> dict[str, Any]:
         if member.times is not None:
             history = list(zip(history, member.times, strict=True))
         named[name] = history if member.user is None else member.user
-    return {"group": named, "together": asked.together, "at": asked.at}
+    return {"group": named, "group_guarantee": request.group_guarantee, "at": request.at}

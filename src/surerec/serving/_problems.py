@@ -66,7 +66,7 @@ def problem_response(problem: Problem) -> Response:
     return JSONResponse(about, status, problem.headers, PROBLEM_TYPE)
 
 
-def _unknown_id(error: errors.UnknownId) -> str:
+def _unknown_id(error: errors.UnknownIdError) -> str:
     which = f"item {_id(error.value)}" if error.noun == "item" else f"such {error.noun}"
     return f"There is no {which}."
 
@@ -76,14 +76,20 @@ def _id(value: object) -> str:
 
 
 REFUSALS: dict[type[errors.InputError], tuple[int, Callable[[Any], str]]] = {
-    errors.UnknownId: (404, _unknown_id),
-    errors.UnknownHistory: (404, lambda _: "None of the items of the history is known."),
-    errors.UnknownMembers: (404, str),
-    errors.InProfile: (409, lambda error: f"Item {_id(error.item)} is in the known profile."),
-    errors.NoUsers: (409, lambda _: "This model holds no users; post a history."),
-    errors.NoConfidence: (409, lambda _: "This recommender has no confidence and no p-values."),
-    errors.NotOffered: (409, str),
-    errors.RepeatedMember: (409, str),
+    errors.UnknownIdError: (404, _unknown_id),
+    errors.UnknownHistoryError: (404, lambda _: "None of the items of the history is known."),
+    errors.UnknownMembersError: (404, str),
+    errors.AlreadyConsumedError: (
+        409,
+        lambda error: f"Item {_id(error.item)} is in the known profile.",
+    ),
+    errors.NoUsersError: (409, lambda _: "This model holds no users; post a history."),
+    errors.NoConfidenceError: (
+        409,
+        lambda _: "This recommender has no confidence and no p-values.",
+    ),
+    errors.NotSupportedError: (409, str),
+    errors.RepeatedMemberError: (409, str),
 }
 """The status and the sentence for each error of the library.
 
@@ -98,7 +104,7 @@ def problem_of(error: Exception) -> Problem:
 
     Examples
     --------
-    >>> problem = problem_of(errors.UnknownId("item", "jaws", lambda: ["Jaws"]))
+    >>> problem = problem_of(errors.UnknownIdError("item", "jaws", lambda: ["Jaws"]))
     >>> problem.status_code, problem.detail
     (404, "There is no item 'jaws'.")
     """

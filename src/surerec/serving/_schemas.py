@@ -42,7 +42,7 @@ Times = Annotated[list[Time], Field(min_length=1, max_length=MAX_HISTORY)]
 Unknown = Literal["check", "skip"]
 _GroupGuarantee = Literal["any", "most", "all", "worst", "hit-any", "hit-all"]
 _Merger = Literal["mean", "geometric", "harmonic", "bonferroni", "maximum"]
-Together = Literal[_GroupGuarantee, _Merger]
+GroupGuarantee = Literal[_GroupGuarantee, _Merger]
 
 
 def _needs_one_of(*names: str) -> ConfigDict:
@@ -65,9 +65,9 @@ class _Request(BaseModel):
         return given
 
 
-def _check_times(asked: Member | UserRequest) -> None:
-    n_times, n_items = len(asked.times or ()), len(asked.history or ())
-    if asked.times is not None and n_times != n_items:
+def _check_times(request: Member | UserRequest) -> None:
+    n_times, n_items = len(request.times or ()), len(request.history or ())
+    if request.times is not None and n_times != n_items:
         raise ValueError(
             f"times has {n_times:,} values and history has {n_items:,} items: give one time for "
             "each item"
@@ -117,7 +117,7 @@ class UserRequest(_Request):
     """The segment of a new user, if the model is calibrated by segments."""
     group: Annotated[list[Member], Field(min_length=2, max_length=50)] | None = None
     """The members of a group that chooses together, instead of a user. Groups have no p-values."""
-    together: Together | None = None
+    group_guarantee: GroupGuarantee | None = None
     """The kind of guarantee for a group; the model card lists them. By default "any", or "mean" of
     p-values."""
 
@@ -128,7 +128,7 @@ class UserRequest(_Request):
             raise ValueError("The request is about nobody: give user, history or group")
         if self.group is not None and one != (None, None, None):
             raise ValueError("Give group, or user, history and segment, not both")
-        if self.group is None and self.together is not None:
+        if self.group is None and self.group_guarantee is not None:
             raise ValueError("together is about a group: give group, or leave together out")
         _check_times(self)
         histories = [self.history, *(member.history for member in self.group or ())]
@@ -346,7 +346,7 @@ class RecommendationsResponse(_Response):
     """Ids of `items` that were skipped as unknown."""
     items: list[RecommendedItem]
     """The items, or the first `limit` of them."""
-    together: NotRequired[str]
+    group_guarantee: NotRequired[str]
     """Of a group: the kind of its guarantee."""
     formed: NotRequired[str]
     """Of a group: the groups that the guarantee is about."""
@@ -385,7 +385,7 @@ class EntryConfidencesResponse(_Response):
     recommender: str
     gives_confidence: bool
     """False for a ranking, and for a guarantee of precision."""
-    promises_precision: bool
+    guarantees_precision: bool
     about_probability: str
     n_candidates: int
     highest_confidence: float
@@ -396,7 +396,7 @@ class EntryConfidencesResponse(_Response):
     """The latest items of the user, the last one last; of a group, what new users consumed."""
     history_length: int
     ignored: list[AnyId]
-    together: NotRequired[str]
+    group_guarantee: NotRequired[str]
     """Of a group: the kind of its guarantee."""
     members: NotRequired[list[AnyId]]
     """Of a group: its members."""
@@ -503,10 +503,10 @@ class CardRecommender(_Response):
     params: dict[str, Any]
     gives_confidence: bool
     gives_probabilities: bool
-    promises_precision: bool
+    guarantees_precision: bool
     lists: list[str]
     """The item lists that `item_list` may name."""
-    together: list[str]
+    group_guarantee: list[str]
     """The kinds of guarantees for groups; empty if there are none."""
     group_sizes: list[int]
     """The sizes of groups that were calibrated; empty if any size can be asked for."""
@@ -545,8 +545,8 @@ class LiveWindow(_Response):
     until: str
     """The day of the last of them."""
     n: int
-    delivered: list[float]
-    unsteered: list[float]
+    observed: list[float]
+    unadapted: list[float]
     """The coverage without adapted thresholds."""
 
 

@@ -107,8 +107,8 @@ SWAPS = _counter("surerec_model_swaps", "Takeovers of a new model by the whole s
 RESTARTS = _counter("surerec_worker_restarts", "Workers that ended and were replaced.")
 WORKERS = _gauge("surerec_workers_ready", "Workers that answer.", of_workers="livesum")
 EVENTS = _counter("surerec_events", "Events sent: judged, or why not; again.", "verdict")
-ALARMS = _counter("surerec_alarms", "Alarms that events raised.")
-DELIVERED = _gauge("surerec_promise_delivered", "Share of events inside the sets.", "confidence")
+ALERTS = _counter("surerec_alarms", "Alarms that events raised.")
+OBSERVED = _gauge("surerec_promise_delivered", "Share of events inside the sets.", "confidence")
 JUDGED = _gauge("surerec_promise_judged_events", "Events that the promise was judged on.")
 BY_USER_DAY = _gauge(
     "surerec_promise_observed_by_user_day", "With each user and day counted once.", "confidence"

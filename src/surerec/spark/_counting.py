@@ -79,7 +79,7 @@ def part_spans(
     in the part, and the part's items.
     """
     offsets = np.concatenate(([0], np.cumsum(staging.array(part.name("lengths"), "int64"))))
-    items = staging.array(part.name("items_taken"), "uint32")
+    items = staging.array(part.name("item_codes"), "uint32")
     times = staging.array(part.name("times"), "int64") if strict else np.empty(0, np.int64)
     starts, stops = np.empty(len(items), np.uint32), np.empty(len(items), np.uint32)
     following = direction == "followers"

@@ -57,7 +57,7 @@ def fit_spark(
     origin: str | None = None,
     titles: Any = None,
     title: str | None = None,
-    user_groups: Any = None,
+    user_segments: Any = None,
     **reading: Any,
 ) -> PrecedenceStatistics:
     """Fit recommenders to a Spark DataFrame, into an ordinary model folder.
@@ -85,7 +85,7 @@ def fit_spark(
         Titles by item id, as in :func:`surerec.read_interactions`; the driver reads them.
     title : str, optional
         The column of `titles` that holds them, where it does not have a usual name.
-    user_groups : mapping, pandas Series, frame or path, optional
+    user_segments : mapping, pandas Series, frame or path, optional
         The segment of each user, for recommenders with a threshold for each segment, as in
         :meth:`surerec.PopulationConformal.fit`; the driver reads them.
     **reading
@@ -137,7 +137,7 @@ def fit_spark(
         statistics = load_model(staging.model, verify=False).statistics
         specs = {}
         for key, each in recommenders.items():
-            segments = {"user_groups": user_groups} if "groups" in each.get_params() else {}
+            segments = {"user_segments": user_segments} if "segments" in each.get_params() else {}
             specs[key] = each.fit(statistics, **segments).to_spec()
         adopt_model(staging.model, place, specs, overwrite=overwrite)
     return load_model(place, verify=False).statistics

@@ -72,7 +72,7 @@ class StagedProfiles:
         """Return the model's arrays of profiles that lie in parts."""
         return [
             SealedArray(role, dtype, (self.n_rows,), tuple(part.name(role) for part in self.parts))
-            for role, dtype in (("items_taken", "uint32"), ("times", "int64"))
+            for role, dtype in (("item_codes", "uint32"), ("times", "int64"))
         ]
 
     def maps(self, titles: pl.DataFrame | None) -> dict[str, Any]:
@@ -146,18 +146,18 @@ def build_share(
     profiles = build_profiles(
         user_codes, item_codes, times, len(users), len(items), min_length=min_length
     )
-    taken = profiles.items_kept[profiles.items].astype(np.uint32)
+    consumed = profiles.items_kept[profiles.items].astype(np.uint32)
     name = f"{number:06d}"
     firsts = sequence[first_places(user_codes, len(users))][profiles.users_kept]
     kept = {"user": users.gather(profiles.users_kept), "first": firsts}
     kept["length"] = np.diff(profiles.offsets)
     staging.write_frame(f"share_users-{name}", pl.DataFrame(kept))
     # Items of short profiles alone are there as well: they may be first seen here.
-    support = np.bincount(taken, minlength=len(items))
+    support = np.bincount(consumed, minlength=len(items))
     firsts = sequence[first_places(item_codes, len(items))]
     found = {"item": items, "support": support, "first": firsts}
     staging.write_frame(f"share_items-{name}", pl.DataFrame(found))
-    staging.write_array(f"share_taken-{name}", taken)
+    staging.write_array(f"share_taken-{name}", consumed)
     staging.write_array(f"share_times-{name}", profiles.times)
     return profiles.n_repeats, profiles.n_short
 
@@ -251,5 +251,5 @@ def write_part(staging: Staging, part: ProfilePart) -> None:
     sources = np.empty(len(lengths), dtype=np.int64)
     sources[by_share] = np.cumsum(lengths[by_share]) - lengths[by_share]
     _, items, times = select_profiles(sources, lengths, items, times)
-    staging.write_array(part.name("items_taken"), items)
+    staging.write_array(part.name("item_codes"), items)
     staging.write_array(part.name("times"), times)

@@ -103,14 +103,14 @@ class _Recommend:
     options: RecommendOptions
     groups: list[tuple[str, list[Any]]] | None = None
     """Groups instead, with the name and the members of each."""
-    together: str | None = None
+    group_guarantee: str | None = None
 
     def rows(self, block: int) -> pl.DataFrame:
         """Return the rows of one block of users or groups."""
         model = _model(self.folder, self.recommender, self.updated).model_
         here = slice(block * self.at_once, min((block + 1) * self.at_once, self.n))
         if self.groups is not None:
-            return model.group_rows(dict(self.groups[here]), self.options, self.together)
+            return model.group_rows(dict(self.groups[here]), self.options, self.group_guarantee)
         codes = np.arange(here.start, here.stop) if self.users is None else self.users[here]
         # By code: to sort millions of ids in each worker would take longer than most answers.
         return model.rows_of(codes, self.options)
@@ -138,7 +138,7 @@ def recommend_spark(
     users: Sequence[Any] | None = None,
     *,
     groups: Any = None,
-    together: str | None = None,
+    group_guarantee: str | None = None,
     recommender: str | None = None,
     **given: Unpack[RequestOptions],
 ) -> int:
@@ -158,7 +158,7 @@ def recommend_spark(
     groups : mapping, frame or path, optional
         Groups instead of users, as in :meth:`surerec.PopulationConformal.recommend_groups`, whose
         rows are written. Members are users of the model, and groups of their sizes calibrated.
-    together : str, optional
+    group_guarantee : str, optional
         The group guarantee, as in :meth:`surerec.PopulationConformal.recommend`.
     recommender : str, optional
         Its name in the model folder; by default the first one.
@@ -200,12 +200,12 @@ def recommend_spark(
             _at_once(spark, n),
             options,
             None if members is None else list(members.items()),
-            together,
+            group_guarantee,
         )
         said = (
             fitted.guarantee_to_all(options)
             if members is None
-            else fitted.guarantee_to_groups(members, options, together)
+            else fitted.guarantee_to_groups(members, options, group_guarantee)
         )
         about = {"surerec.recommender": fitted.name_, "surerec.guarantee": str(said)}
         n_rows = _write(spark, ask, aside / "rows", about)
@@ -249,7 +249,7 @@ def _groups(fitted: Recommender, groups: Any, users: Sequence[Any] | None) -> di
     if sizes is not None and missing:
         raise InputError(
             f"{fitted.name_} is not calibrated for groups of {', '.join(map(str, missing))}: call "
-            "calibrate_groups(…) and save the model first (surerec calibrate-groups)."
+            "calibrate_groups(…) and save the model first (surerec groups)."
         )
     return members
 

@@ -145,16 +145,16 @@ class RowCounting:
         """
         form = RowForm(self.n_items, counter)
         names: tuple[str, ...] = ()
-        lengths, taken = np.empty(0, np.int64), 0
-        while budget and taken <= budget and len(lengths) < self.n_items:
+        lengths, consumed = np.empty(0, np.int64), 0
+        while budget and consumed <= budget and len(lengths) < self.n_items:
             done = len(lengths)
-            wave = max(int(_BEYOND * (budget - taken) * done / max(taken, 1)), _FEWEST_A_WAVE)
+            wave = max(int(_BEYOND * (budget - consumed) * done / max(consumed, 1)), _FEWEST_A_WAVE)
             rows = (done, min(done + wave, self.n_items))
             new, _ = self._count(rows, direction, counter, write_held)
             names += new
             found = [self.staging.array(f"{name}-lengths", "int64") for name in new]
             lengths = np.concatenate([lengths, *found])
-            taken = int(form.bytes_of(lengths < 0, lengths).sum())
+            consumed = int(form.bytes_of(lengths < 0, lengths).sum())
         ends = np.cumsum(form.bytes_of(lengths < 0, lengths))
         lengths = lengths[: np.searchsorted(ends, budget, side="right")]
         is_dense = lengths < 0

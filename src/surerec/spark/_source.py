@@ -45,7 +45,7 @@ def read_source(
     time: str | None = None,
     rating: str | None = None,
     sequence: str | None = None,
-    threshold: float | None = 0.0,
+    rating_above: float | None = 0.0,
     time_format: str | None = None,
     skip_bad: bool = False,
 ) -> SparkRows:
@@ -58,7 +58,7 @@ def read_source(
             f"{_WHERE}: the sequence column {sequence!r} must be there and hold integers; found: "
             f"{', '.join(f'{name} {kind}' for name, kind in kinds.items())}."
         )
-    if threshold is None:
+    if rating_above is None:
         columns.pop("rating", None)
     cells = frame.selectExpr(
         *(f"{_cell(role, name, kinds[name])} as {role}" for role, name in columns.items()),
@@ -66,7 +66,7 @@ def read_source(
     )
     known = " and ".join(f"{role} is not null" for role in columns)
     usable = (
-        known if "rating" not in columns else f"{known} and rating > {float(threshold or 0)!r}D"
+        known if "rating" not in columns else f"{known} and rating > {float(rating_above or 0)!r}D"
     )
     is_number = not kinds[columns["time"]].startswith(("timestamp", "date"))
     found = _look(cells, {role: kinds[name] for role, name in columns.items()}, known, usable)

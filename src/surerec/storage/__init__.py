@@ -10,7 +10,7 @@ A folder holds one set of statistics, and any number of named recommenders on th
       manifest.json                    what is here: counts, settings, recommenders, checksums
       users-1c7a….arrow                ids with their type
       items-90b2….arrow                ids, titles and genres where known
-      offsets-….npy  items_taken-….npy  times-….npy  support-….npy
+      offsets-….npy  item_codes-….npy  times-….npy  support-….npy
       followers-….npy  predecessors-….npy             dense rows, or
       following_starts-….npy  preceding_starts-….npy … the spans to count rows from
       array-….npy  text-….txt                         what recommenders learned beside them

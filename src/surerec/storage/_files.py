@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 TABLES: Final = {"users": Columns.User, "items": Columns.Item}
 """The tables by role, with the column of ids."""
-_PROFILES: Final = (*TABLES, "offsets", "items_taken", "times")
+_PROFILES: Final = (*TABLES, "offsets", "item_codes", "times")
 
 _INDEX: Final = ("uint32", "uint64")
 _COUNTS: Final = ("uint16", "uint32")
@@ -55,7 +55,7 @@ _INTEGERS: Final = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8
 ARRAYS: Final[dict[str, ArraySchema]] = {
     "support": ArraySchema("uint32", ("n_items",)),
     "offsets": ArraySchema("int64", ("n_users+1",)),
-    "items_taken": ArraySchema("uint32", ("n_rows",)),
+    "item_codes": ArraySchema("uint32", ("n_rows",)),
     "times": ArraySchema("int64", ("n_rows",)),
     "followers": ArraySchema(_COUNTS, ("n_items", "n_items")),
     "predecessors": ArraySchema(_COUNTS, ("n_items", "n_items")),

@@ -235,12 +235,12 @@ def _statistics(card: dict[str, Any], files: dict[str, Any]) -> PrecedenceStatis
 
 def _interactions(files: dict[str, Any], data: dict[str, Any]) -> Interactions:
     items = files["items"]
-    check_profiles(files["offsets"], files["items_taken"], len(items))
+    check_profiles(files["offsets"], files["item_codes"], len(items))
     interactions = Interactions(
         IdMap(files["users"][Columns.User], noun="user"),
         IdMap(items[Columns.Item], noun="item"),
         files["offsets"],
-        files["items_taken"],
+        files["item_codes"],
         files["times"],
         **{**data, "rows_read": RowsRead(**data["rows_read"])},
     )
@@ -331,7 +331,7 @@ def _contents(statistics: PrecedenceStatistics, sizes: dict[str, int]) -> list[C
     values: dict[str, Any] = {"support": statistics.support, **statistics.rows.arrays()}
     source = statistics.interactions
     if statistics.has_profiles:
-        values |= {role: getattr(source, role) for role in ("offsets", "items_taken", "times")}
+        values |= {role: getattr(source, role) for role in ("offsets", "item_codes", "times")}
         texts = {Columns.Title: source.titles, Columns.Genres: source.genres}
         known = {name: column for name, column in texts.items() if column is not None}
         values["users"] = {Columns.User: source.users.ids}

@@ -10,7 +10,7 @@ Every recommender of surerec passes them with every kind of scorer. Run them on 
 ...         self.statistics = statistics
 ...     def score(self, history, *, without_user=None):
 ...         support = self.statistics.support.astype(float)
-...         support[self.statistics.taken_by(without_user)[0]] -= 1
+...         support[self.statistics.consumed_by(without_user)[0]] -= 1
 ...         return support
 >>> check_scorer(Popular, only=["known user", "new history", "sets are nested"])
 """

@@ -21,7 +21,13 @@ from surerec._arguments import check_kind
 from surerec._words import DAY
 from surerec.audit import audit
 from surerec.datasets import synthetic
-from surerec.errors import InProfile, InputError, NoConfidence, NotFittedError, UnknownHistory
+from surerec.errors import (
+    AlreadyConsumedError,
+    InputError,
+    NoConfidenceError,
+    NotFittedError,
+    UnknownHistoryError,
+)
 from surerec.interactions import Interactions
 from surerec.recommenders import Recommender, WrappedRecommender, load
 
@@ -29,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from surerec.measures import RecipeLike
+    from surerec.measures import MeasureLike
     from surerec.recommenders import RecommendationSet
 
 _CONFIDENCES = (0.3, 0.5, 0.7, 0.9, 0.97)
@@ -70,12 +76,12 @@ class ModelUnderTest:
     spark : SparkSession, optional
         To try it on Spark, too.
     fit_params : mapping, optional
-        What fit or calibrate is given beside the data, such as ``user_groups``.
+        What fit or calibrate is given beside the data, such as ``user_segments``.
     """
 
     make: Callable[[], Recommender]
     data: Interactions | None = None
-    scorer: RecipeLike | None = None
+    scorer: MeasureLike | None = None
     spark: Any = None
     fit_params: Mapping[str, Any] = field(default_factory=dict)
     future: Interactions | None = None
@@ -86,7 +92,7 @@ class ModelUnderTest:
         if self.data is not None:
             expect(isinstance(self.data, Interactions), "the data are no Interactions")
             return self.data
-        return synthetic(n_users=300, n_items=60, n_rows=6_000, seed=1)
+        return synthetic(n_users=300, n_items=60, n_rows=6_000, random_state=1)
 
     @cached_property
     def fitted(self) -> Recommender:
@@ -101,9 +107,9 @@ class ModelUnderTest:
         return wrapped.calibrate(data, self.future, **self.fit_params)
 
     @property
-    def takes_histories(self) -> bool:
+    def accepts_histories(self) -> bool:
         """Whether people who are not in the data can be asked about."""
-        return self.fitted.scorer_.takes_histories
+        return self.fitted.scorer_.accepts_histories
 
     def made(self) -> Recommender:
         """Make one, and see that it is a recommender."""
@@ -150,7 +156,7 @@ class ModelUnderTest:
     def answers(self, model: Recommender) -> list[pl.DataFrame]:
         """Return what a model answers to some users and to a history, to compare it by."""
         found = [model.recommend(user, **self.level()).to_frame() for user in self.users[:3]]
-        if self.takes_histories:
+        if self.accepts_histories:
             history = self.history(self.users[0])[:8]
             found.append(model.recommend(history=history, **self.level()).to_frame())
         found.append(model.recommend_many(self.users, k=5, **self.level()))
@@ -175,7 +181,7 @@ def new_history(subject: ModelUnderTest, _: Path) -> None:
     """Check that somebody new is known by a history; what nobody took is ignored, and named."""
     history = subject.history(subject.users[0])[:6]
     ask = subject.fitted.recommend
-    if not subject.takes_histories:
+    if not subject.accepts_histories:
         why = "a history is scored by what scores no histories"
         refused(InputError, why, ask, history=history, **subject.level())
         return
@@ -183,7 +189,7 @@ def new_history(subject: ModelUnderTest, _: Path) -> None:
     expect(picks.ignored == ("no such item",), "an unknown item is not named as ignored")
     expect(not set(picks.items) & set(history), "a set holds what is in the history")
     why = "a history of nothing that is known is not refused"
-    refused(UnknownHistory, why, ask, history=["no such item"], **subject.level())
+    refused(UnknownHistoryError, why, ask, history=["no such item"], **subject.level())
 
 
 def many_users(subject: ModelUnderTest, _: Path) -> None:
@@ -206,13 +212,13 @@ def short_lists(subject: ModelUnderTest, _: Path) -> None:
 
 def many_histories(subject: ModelUnderTest, _: Path) -> None:
     """Check that many new users are answered as each of them is alone, with times or without."""
-    if "user_groups" in subject.fit_params or not subject.takes_histories:
+    if "user_segments" in subject.fit_params or not subject.accepts_histories:
         return  # a mapping says no groups, and some models know no newcomers
     first = {user: subject.interactions.profile(user).head(8) for user in subject.users}
-    histories = {user: taken["item_id"].to_list() for user, taken in first.items()}
+    histories = {user: consumed["item_id"].to_list() for user, consumed in first.items()}
     timed = {
-        user: list(zip(taken["item_id"], taken["datetime"].to_numpy(), strict=True))
-        for user, taken in first.items()
+        user: list(zip(consumed["item_id"], consumed["datetime"].to_numpy(), strict=True))
+        for user, consumed in first.items()
     }
     for k, given in ((None, histories), (4, histories), (4, timed)):
         asked = {"k": k, **subject.level()}
@@ -227,7 +233,7 @@ def p_values(subject: ModelUnderTest, _: Path) -> None:
     user = subject.users[0]
     if "confidence" not in subject.fitted.model_.features:
         why = "p-values are given by what has no confidence"
-        refused(NoConfidence, why, subject.fitted.p_values, user=user)
+        refused(NoConfidenceError, why, subject.fitted.p_values, user=user)
         return
     values = subject.fitted.p_values(user)
     if "p_value" in values.columns:
@@ -255,7 +261,7 @@ def explained(subject: ModelUnderTest, _: Path) -> None:
     moved = [abs(each.by) for each in why.contributions]
     expect(moved == sorted(moved, reverse=True), "the strongest contribution is not first")
     why_not = "an item of the profile is explained"
-    refused(InProfile, why_not, subject.fitted.explain, user=user, item=history[0])
+    refused(AlreadyConsumedError, why_not, subject.fitted.explain, user=user, item=history[0])
 
 
 def nested(subject: ModelUnderTest, _: Path) -> None:
@@ -287,8 +293,8 @@ def threads(subject: ModelUnderTest, _: Path) -> None:
     users = subject.users * 4
     alone = [subject.ask(user).to_frame() for user in users]
     with ThreadPoolExecutor(4) as pool:
-        together = pool.map(lambda user: subject.ask(user).to_frame(), users)
-    same = all(a.equals(b) for a, b in zip(alone, together, strict=True))
+        group_guarantee = pool.map(lambda user: subject.ask(user).to_frame(), users)
+    same = all(a.equals(b) for a, b in zip(alone, group_guarantee, strict=True))
     expect(same, "threads that ask at once get other answers")
 
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surerec._arguments import check_choice, check_kind, check_list, check_seed, check_whole
+from surerec._arguments import check_choice, check_kind, check_list, check_random_state, check_whole
 from surerec.calibration import with_other_items
 from surerec.interactions import Interactions
-from surerec.measures import Query, as_recipe
+from surerec.measures import Query, as_measure
 from surerec.precedence import count_precedence
 from surerec.recommenders import InductiveConformal, PopulationConformal
 from surerec.testing import _answers
@@ -22,7 +22,7 @@ from surerec.testing._answers import ModelUnderTest, expect
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from surerec.measures import RecipeLike
+    from surerec.measures import MeasureLike
 
 CHECKS: dict[str, Callable[[ModelUnderTest, Path], None]] = {
     "known user": _answers.known_user,
@@ -76,7 +76,7 @@ def check_recommender(subject: ModelUnderTest, only: Iterable[str] | None = None
 
 
 def check_scorer(
-    scorer: RecipeLike,
+    scorer: MeasureLike,
     data: Interactions | None = None,
     *,
     only: Iterable[str] | None = None,
@@ -86,7 +86,7 @@ def check_scorer(
     Parameters
     ----------
     scorer : object
-        What :func:`surerec.measures.as_recipe` takes: something with
+        What :func:`surerec.measures.as_measure` takes: something with
         ``score(history, *, without_user)``, or a function that makes it from statistics.
     data : Interactions, optional
         What the scorer is about; made-up data of 60 items by default, which only suits what is made
@@ -99,7 +99,7 @@ def check_scorer(
     AssertionError
         At the first check that fails, with its name and what is wrong.
     """
-    given = None if as_recipe(scorer).stored is not None else scorer
+    given = None if as_measure(scorer).stored is not None else scorer
     chosen = None if only is None else check_list("only", only, "names of checks")
     if data is not None:
         check_kind("data", data, Interactions, "Interactions")
@@ -108,7 +108,7 @@ def check_scorer(
 
 
 def check_leaves_users_out(
-    recipe: RecipeLike, data: Interactions, *, n_users: int = 20, seed: int = 0
+    recipe: MeasureLike, data: Interactions, *, n_users: int = 20, random_state: int = 0
 ) -> None:
     """Check that a user who is left out has no part in what scores them, or scores their group.
 
@@ -119,12 +119,12 @@ def check_leaves_users_out(
     Parameters
     ----------
     recipe : object
-        What :func:`surerec.measures.as_recipe` takes, and can be fitted again.
+        What :func:`surerec.measures.as_measure` takes, and can be fitted again.
     data : Interactions
         To fit it on.
     n_users : int, default=20
         How many users are tried; each takes a fit.
-    seed : int, default=0
+    random_state : int, default=0
         Of their choice, and of what they take instead.
 
     Raises
@@ -135,12 +135,12 @@ def check_leaves_users_out(
     Examples
     --------
     >>> import surerec as sr
-    >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
+    >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, random_state=1)
     >>> check_leaves_users_out("CM12", films)
     """
     check_kind("data", data, Interactions, "Interactions")
     check_whole("n_users", n_users)
-    made, random = as_recipe(recipe), np.random.default_rng(check_seed(seed))
+    made, random = as_measure(recipe), np.random.default_rng(check_random_state(random_state))
     expect(made.refits, f"{made.name} comes fitted: nothing can be compared with another fit")
     fitted_on = count_precedence(data)
     fitted = made.fit(fitted_on)
@@ -151,7 +151,7 @@ def check_leaves_users_out(
     folds = fitted.fold_of(enough)
     for user in enough[:n_users].tolist():
         own = data.users[user]
-        history = data.taken(user)[: max(1, lengths[user] // 2)].astype(np.int64)
+        history = data.consumed(user)[: max(1, lengths[user] // 2)].astype(np.int64)
         counts = count_precedence(with_other_items(data, user, random))
         other = made.fit(counts)
         asked = {
@@ -164,7 +164,7 @@ def check_leaves_users_out(
                 f"what scores a group depends on what its member {own!r} took: {made.name} does "
                 "not leave users of one fold out together"
             )
-            asked[sentence] = Query(data.taken(mate).astype(np.int64), (mate, user))
+            asked[sentence] = Query(data.consumed(mate).astype(np.int64), (mate, user))
         for sentence, query in asked.items():
             here, there = (each.score_query(query) for each in (fitted, other))
             expect(np.allclose(here, there, rtol=1e-9, atol=1e-12), sentence)

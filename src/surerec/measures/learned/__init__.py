@@ -2,15 +2,15 @@
 
 from surerec.measures.learned._features import FEATURES
 from surerec.measures.learned._growing import INGREDIENTS
-from surerec.measures.learned._measure import LearnedMeasure
+from surerec.measures.learned._measure import LearnedModel
 from surerec.measures.learned._ridge import Ridge
-from surerec.measures.learned._scorer import LearnedRecipe, LearnedScorer
+from surerec.measures.learned._scorer import LearnedMeasure, LearnedScorer
 
 __all__ = [
     "FEATURES",
     "INGREDIENTS",
     "LearnedMeasure",
-    "LearnedRecipe",
+    "LearnedModel",
     "LearnedScorer",
     "Ridge",
 ]

@@ -114,7 +114,7 @@ class Sampling:
     """How often each profile is cut: once before the future, then at random before that."""
     negatives: int
     """Items for each cut that the user did not take in that future."""
-    seed: int
+    random_state: int
     held_out: float = _HELD_OUT
     """The share of users who are set aside."""
 
@@ -124,7 +124,7 @@ class Sampling:
 
     def sets_aside(self, user: int) -> bool:
         """Return whether a user is set aside: trees are compared by them, and not grown on them."""
-        return bool(np.random.default_rng((self.seed, user)).random() < self.held_out)
+        return bool(np.random.default_rng((self.random_state, user)).random() < self.held_out)
 
 
 class Examples(NamedTuple):
@@ -132,7 +132,7 @@ class Examples(NamedTuple):
 
     features: NDArray[np.float32]
     """One row an item."""
-    taken: NDArray[np.float32]
+    consumed: NDArray[np.float32]
     offset: NDArray[np.float64]
     """What the log-odds would be among the examples of that past if all items were alike.
 
@@ -150,9 +150,9 @@ class Examples(NamedTuple):
         return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
-def log_odds(n_taken: float, n_others: float) -> float:
+def log_odds(n_consumed: float, n_others: float) -> float:
     """Return the log-odds of an item to be one of those taken, if all are alike."""
-    return float(np.log((n_taken + 0.5) / (n_others + 0.5)))
+    return float(np.log((n_consumed + 0.5) / (n_others + 0.5)))
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class Strangers:
         None where they know nothing of the one or of the other.
         """
         stop = future.stop(self.interactions.times_of(user), length)
-        profile = self.codes[self.interactions.taken(user)]
+        profile = self.codes[self.interactions.consumed(user)]
         known, after = (part[part >= 0] for part in (profile[:length], profile[length:stop]))
         return (known, after) if len(known) and len(after) else None
 
@@ -217,7 +217,7 @@ def make_examples(
 
 def _of_user(strangers: Strangers, user: int, sampling: Sampling) -> list[Examples]:
     features, times = strangers.features, strangers.interactions.times_of(user)
-    chance = np.random.default_rng((sampling.seed, user))
+    chance = np.random.default_rng((sampling.random_state, user))
     held_out = chance.random() < sampling.held_out
     examples = []
     for length in _cuts(times, sampling, chance):
@@ -232,12 +232,12 @@ def _of_user(strangers: Strangers, user: int, sampling: Sampling) -> list[Exampl
             continue
         others = chance.choice(not_then, n_negatives, replace=False)
         columns = np.concatenate((after, others))
-        taken = np.zeros(len(columns), np.float32)
-        taken[: len(after)] = 1.0
+        consumed = np.zeros(len(columns), np.float32)
+        consumed[: len(after)] = 1.0
         examples.append(
             Examples(
                 features.of(known, columns=columns).T,
-                taken,
+                consumed,
                 np.full(len(columns), log_odds(len(after), n_negatives)),
                 np.full(len(columns), held_out),
                 np.full(len(columns), user),

@@ -135,7 +135,7 @@ class _Profile(NamedTuple):
     """Where ridges have the profile's items."""
     without: tuple[int, ...]
     """The users who are left out, of those who were there when all was counted."""
-    taken: list[NDArray[np.uint32]]
+    consumed: list[NDArray[np.uint32]]
     """What each of them took, in time order."""
     then: ItemMeans
     """Of every item, when all was counted."""
@@ -292,9 +292,9 @@ class Features:
         recent, late, last = (0.5 ** (age / half) for half in _HALF_LIVES)
         weights = np.where(recent < _FORGOTTEN, 0.0, recent / recent.sum()).astype(np.float32)
         by_age = np.stack((np.ones(len(age)), late, recent, last))
-        taken = [self._counted.taken_by(user)[0] for user in known]
+        consumed = [self._counted.consumed_by(user)[0] for user in known]
         placed = self._placed(rows.history)
-        return _Profile(rows, placed, known, taken, then, means, weights, by_age)
+        return _Profile(rows, placed, known, consumed, then, means, weights, by_age)
 
     def _placed(self, codes: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return where ridges have items; what has come since they were fitted is behind all."""
@@ -309,7 +309,7 @@ class Features:
     ) -> list[NDArray[np.float64]]:
         """Return what a ridge expects of items for each profile, in the order of the codes."""
         queries = [
-            RidgeQuery(each.history, each.by_age, [self._placed(items) for items in each.taken])
+            RidgeQuery(each.history, each.by_age, [self._placed(items) for items in each.consumed])
             for each in profiles
         ]
         n_items = self.statistics.n_items
@@ -344,7 +344,7 @@ class Features:
         for ridge in self._ridges:
             rows = found[ridge.rows]
             rows[np.abs(rows) < least] = 0.0
-            own = [items[profile.then.support[items] < ridge.fewest] for items in profile.taken]
+            own = [items[profile.then.support[items] < ridge.fewest] for items in profile.consumed]
             rare = np.concatenate([np.empty(0, np.int64), *own])
             if len(rare):
                 rows[:, rare if columns is None else np.isin(columns, rare)] = 0.0
@@ -413,5 +413,5 @@ def _recoded(interactions: Interactions, places: NDArray[np.int64] | None) -> In
     if places is None:
         return interactions
     recoded = copy(interactions)
-    recoded.items_taken = places[interactions.items_taken].astype(np.uint32)
+    recoded.item_codes = places[interactions.item_codes].astype(np.uint32)
     return recoded

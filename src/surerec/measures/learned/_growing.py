@@ -97,13 +97,13 @@ class Binned:
         """Bring examples to bins, with what their columns are called."""
         held_out = examples.held_out
         learn = ~held_out if 0 < held_out.mean() < 1 else np.ones_like(held_out)
-        share = float(np.clip(examples.taken[learn].mean(), 1e-6, 1 - 1e-6))
+        share = float(np.clip(examples.consumed[learn].mean(), 1e-6, 1 - 1e-6))
         intercept = float(np.log(share / (1 - share)) - examples.offset[learn].mean())
 
         def rows(which: NDArray[np.bool_]) -> dict[str, Any]:
             return {
                 "data": examples.features[which],
-                "label": examples.taken[which],
+                "label": examples.consumed[which],
                 "init_score": examples.offset[which] + intercept,
                 "params": _SETTINGS,
             }
@@ -122,7 +122,7 @@ class Binned:
         self,
         columns: NDArray[np.int64],
         growth: Growth,
-        seed: int,
+        random_state: int,
         advance: Callable[[float], None] = lambda _: None,
     ) -> str:
         """Grow trees, and return their text.
@@ -133,7 +133,7 @@ class Binned:
             The features that they may look at.
         growth : Growth
             How to grow.
-        seed : int
+        random_state : int
             Of what is drawn.
         advance : callable, optional
             Hears of each tree.
@@ -141,7 +141,9 @@ class Binned:
         lightgbm = _lightgbm()
         # Little data allows only smaller leaves, or there would be no split at all.
         smallest = min(_SETTINGS["min_data_in_leaf"], max(len(self.owners) // 100, 5))
-        settings = _SETTINGS | growth.settings() | {"min_data_in_leaf": smallest, "seed": seed}
+        settings = (
+            _SETTINGS | growth.settings() | {"min_data_in_leaf": smallest, "seed": random_state}
+        )
         if len(columns) < len(self.feature_names):
             settings["interaction_constraints"] = [columns.tolist()]  # none but these
         grown = lightgbm.train(
@@ -231,14 +233,14 @@ class _HeldOutRanks(NamedTuple):
 
     shares: list[NDArray[np.float32]]
     """Of each user's candidates, ascending."""
-    taken: list[NDArray[np.float32]]
+    consumed: list[NDArray[np.float32]]
     """Of those that the user took."""
 
     def precisions(self) -> NDArray[np.float64]:
         """Return the share of each user's first ten items that they took."""
         found = [
-            np.mean(taken >= shares[-min(_FIRST, len(shares))]) * len(taken) / _FIRST
-            for shares, taken in zip(self.shares, self.taken, strict=True)
+            np.mean(consumed >= shares[-min(_FIRST, len(shares))]) * len(consumed) / _FIRST
+            for shares, consumed in zip(self.shares, self.consumed, strict=True)
         ]
         return np.minimum(found, 1.0)  # where shares are tied
 
@@ -247,8 +249,8 @@ class _HeldOutRanks(NamedTuple):
 
         A row for each row of `draws`, which says how often each user is in it.
         """
-        lengths = np.array([len(taken) for taken in self.taken])
-        shares, owners = np.concatenate(self.taken), np.repeat(np.arange(len(lengths)), lengths)
+        lengths = np.array([len(consumed) for consumed in self.consumed])
+        shares, owners = np.concatenate(self.consumed), np.repeat(np.arange(len(lengths)), lengths)
         order = np.argsort(shares)
         shares, owners = shares[order], owners[order]
         n = draws.sum(axis=1)
@@ -289,7 +291,7 @@ def ask(
     room = 4 * len(features.in_words) * features.statistics.n_items
     most = -(-min(MOST_HELD_OUT, _MOST_ROOM // room) // parts)
     judges = users[[sampling.sets_aside(int(user)) for user in users]]
-    judges = np.random.default_rng(sampling.seed).permutation(judges)[:most]
+    judges = np.random.default_rng(sampling.random_state).permutation(judges)[:most]
 
     def question(user: int) -> list[Question]:
         length = sampling.future.longest_past(strangers.interactions.times_of(user))
@@ -308,7 +310,7 @@ def grow_best(
     examples: Examples,
     asked: Sequence[Question],
     given: Kept | None,
-    seed: int,
+    random_state: int,
     advance: Callable[[float], None],
 ) -> Grown:
     """Grow trees with what is given, or the ingredients that those who were asked for gain by.
@@ -321,31 +323,33 @@ def grow_best(
     if len(asked) < _FEWEST_JUDGED:
         asked = []
     binned = Binned.of(examples, [*in_words(tuple(EXTRAS))])
-    kept = given or (_with_extras(binned, asked, seed) if asked else Kept())
+    kept = given or (_with_extras(binned, asked, random_state) if asked else Kept())
     sizes = [SMALL, LARGE] if asked or LARGER in kept.names else [SMALL]
-    texts = [binned.grow(kept.columns(), size, seed, advance) for size in sizes]
+    texts = [binned.grow(kept.columns(), size, random_state, advance) for size in sizes]
     small = Grown(texts[0], binned.intercept, kept)
     if len(sizes) == 1:
         return small
     both = Grown(_mean(texts), binned.intercept, kept)
     if not asked:
         return both
-    kept = _tried(kept, LARGER, *_gain(_judge(asked, small), _judge(asked, both), seed))
+    kept = _tried(kept, LARGER, *_gain(_judge(asked, small), _judge(asked, both), random_state))
     return (both if LARGER in kept.names else small)._replace(kept=kept)
 
 
-def _with_extras(binned: Binned, asked: Sequence[Question], seed: int) -> Kept:
+def _with_extras(binned: Binned, asked: Sequence[Question], random_state: int) -> Kept:
     """Return the features that those who were asked for gain by, each beside those before."""
     some = binned.of_users(_OF)
 
     def judged(kept: Kept) -> _HeldOutRanks:
-        return _judge(asked, Grown(some.grow(kept.columns(), QUICK, seed), some.intercept, kept))
+        return _judge(
+            asked, Grown(some.grow(kept.columns(), QUICK, random_state), some.intercept, kept)
+        )
 
     kept = Kept()
     before = judged(kept)
     for name in EXTRAS:
         after = judged(replace(kept, names=(*kept.names, name)))
-        kept = _tried(kept, name, *_gain(before, after, seed))
+        kept = _tried(kept, name, *_gain(before, after, random_state))
         before = after if name in kept.names else before
     return kept
 
@@ -365,20 +369,20 @@ def _judge(asked: Sequence[Question], grown: Grown) -> _HeldOutRanks:
         scores = np.full(one.features.shape[1], base)
         with one_thread():  # folds are grown side by side
             trees.add_to(scores, one.features)
-        chances = 0.5 * (1 + np.tanh(scores / 2))
-        shares = (chances / chances[one.outside].sum()).astype(np.float32)
+        probabilities = 0.5 * (1 + np.tanh(scores / 2))
+        shares = (probabilities / probabilities[one.outside].sum()).astype(np.float32)
         return np.sort(shares[one.outside]), shares[one.after]
 
     both = [ranked(one) for one in asked]
-    return _HeldOutRanks([each for each, _ in both], [taken for _, taken in both])
+    return _HeldOutRanks([each for each, _ in both], [consumed for _, consumed in both])
 
 
-def _gain(before: _HeldOutRanks, after: _HeldOutRanks, seed: int) -> tuple[float, float]:
+def _gain(before: _HeldOutRanks, after: _HeldOutRanks, random_state: int) -> tuple[float, float]:
     """Return how much sets got smaller and first items better, and its standard error over users.
 
     In logarithms, the mean over the miss rates and precision.
     """
-    n, chance = len(before.shares), np.random.default_rng(seed)
+    n, chance = len(before.shares), np.random.default_rng(random_state)
     drawn = [np.bincount(chance.integers(0, n, n), minlength=n) for _ in range(_N_DRAWS)]
     draws = np.stack([np.ones(n, np.int64), *drawn])  # everybody once, then as chance has it
     smaller = np.log(before.sizes(draws) / after.sizes(draws))

@@ -61,21 +61,21 @@ class ItemFacts:
         values = np.ones_like(places), places, interactions.times // self._unit
         self._sums = np.zeros((len(values), interactions.n_items), dtype=np.int64)
         for sums, value in zip(self._sums, values, strict=True):
-            np.add.at(sums, interactions.items_taken, value)
+            np.add.at(sums, interactions.item_codes, value)
 
     def without(self, users: tuple[int, ...]) -> ItemMeans:
         """Return the means over all users but some."""
         sums = self._sums.copy() if users else self._sums
         for user in users:
             where = slice(*self._interactions.offsets[user : user + 2])
-            own = self._interactions.items_taken[where]
+            own = self._interactions.item_codes[where]
             sums[0, own] -= 1
             sums[1, own] -= _places(np.arange(len(own)), np.full(len(own), len(own)))
             sums[2, own] -= self._interactions.times[where] // self._unit
         support, place, time = sums
-        takers = np.maximum(support, 1)
-        mean_place = np.where(support > 0, place / (takers * float(_STEPS)), 0.5)
-        mean_time = np.where(support > 0, time / takers, 0.0)
+        consumers = np.maximum(support, 1)
+        mean_place = np.where(support > 0, place / (consumers * float(_STEPS)), 0.5)
+        mean_time = np.where(support > 0, time / consumers, 0.0)
         return ItemMeans(support, mean_place, mean_time / (_DAY if self._unit == _SECOND else 1.0))
 
 
@@ -94,12 +94,12 @@ class Near:
 
     def __init__(self, following: Spans) -> None:
         self._spans = following
-        takers = np.diff(following.offsets)
+        consumers = np.diff(following.offsets)
         # Reading a row of counts takes as long as counting the few that follow a rare item.
-        often = np.flatnonzero(takers * WINDOWS[-1] >= len(takers))
-        most = _MOST_BYTES // max(4 * len(WINDOWS) * len(takers), 1)
-        self._is_kept = np.zeros(len(takers), dtype=bool)
-        self._is_kept[often[np.argsort(-takers[often], kind="stable")[:most]]] = True
+        often = np.flatnonzero(consumers * WINDOWS[-1] >= len(consumers))
+        most = _MOST_BYTES // max(4 * len(WINDOWS) * len(consumers), 1)
+        self._is_kept = np.zeros(len(consumers), dtype=bool)
+        self._is_kept[often[np.argsort(-consumers[often], kind="stable")[:most]]] = True
         self._kept: dict[int, NDArray[np.float32]] = {}
 
     def shares(

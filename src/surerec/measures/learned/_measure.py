@@ -11,7 +11,7 @@ import numpy as np
 from surerec._arguments import check_whole
 from surerec._progress import progress
 from surerec._threads import run_blocks
-from surerec.errors import InputError, TooFewUsers
+from surerec.errors import InputError, TooFewUsersError
 from surerec.measures._folds import check_enough, deal, fold_for, folds_of
 from surerec.measures.als import AlsSettings, Factorisation
 from surerec.measures.learned._examples import (
@@ -46,7 +46,7 @@ N_FOLDS: Final = 4
 
 
 @dataclass(frozen=True)
-class LearnedMeasure:
+class LearnedModel:
     """What was learned of which items follow a profile; it needs no statistics to be kept.
 
     Users are dealt into folds. Model k is trained on the users outside fold k alone, so that
@@ -70,8 +70,8 @@ class LearnedMeasure:
     Examples
     --------
     >>> import surerec as sr
-    >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, seed=1)
-    >>> learned = LearnedMeasure.train(sr.count_precedence(films))
+    >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, random_state=1)
+    >>> learned = LearnedModel.train(sr.count_precedence(films))
     >>> len(learned.folds), learned.feature_names[0]
     (4, 'count')
     """
@@ -93,8 +93,8 @@ class LearnedMeasure:
         n_users: int = 2700,
         negatives: int = 90,
         ingredients: Sequence[str] | None = None,
-        seed: int = 0,
-    ) -> LearnedMeasure:
+        random_state: int = 0,
+    ) -> LearnedModel:
         """Train on what users took after a part of their profile.
 
         Parameters
@@ -115,7 +115,7 @@ class LearnedMeasure:
         ingredients : sequence of str, optional
             What every fold has beside the usual features, of ``INGREDIENTS``; by default each fold
             keeps those by which users who are set aside gain.
-        seed : int, default=0
+        random_state : int, default=0
             The same seed on the same profiles learns the same.
 
         Raises
@@ -131,15 +131,17 @@ class LearnedMeasure:
             future,
             _N_CUTS,
             check_whole("negatives", negatives),
-            check_whole("seed", seed, lowest=0),
+            check_whole("random_state", random_state, lowest=0),
         )
         given = None if ingredients is None else Kept.given(ingredients)
-        fold_of = deal(statistics.n_users, n_folds, seed)
+        fold_of = deal(statistics.n_users, n_folds, random_state)
         n_each = min(most_users, statistics.n_users)
         with progress("Learning", total=n_folds * (n_each + SMALL.most + LARGE.most)) as advance:
             gathered = _gather(statistics, profiles, fold_of, most_users, sampling, given, advance)
             advance.describe(f"Learning: trees of {n_folds} folds")
-            grown = list(run_blocks(lambda each: grow_best(*each, given, seed, advance), gathered))
+            grown = list(
+                run_blocks(lambda each: grow_best(*each, given, random_state, advance), gathered)
+            )
         names = _used(grown)
         folds = [_numbered(each.text, names) for each in grown]
         intercepts = [each.intercept for each in grown]
@@ -148,7 +150,7 @@ class LearnedMeasure:
             "n_folds": n_folds,
             "n_users": n_users,
             "negatives": negatives,
-            "seed": seed,
+            "random_state": random_state,
             "ingredients": [each.kept.to_dict() for each in grown],
             "given": given is not None,
         }
@@ -198,7 +200,7 @@ class LearnedMeasure:
             f"of their first ten items, with {', '.join(words)}."
         )
 
-    def renumbered(self, earlier_codes: NDArray[np.integer]) -> LearnedMeasure:
+    def renumbered(self, earlier_codes: NDArray[np.integer]) -> LearnedModel:
         """Return the same for users under other codes.
 
         Parameters
@@ -239,7 +241,7 @@ def _gather(
         advance.describe(f"Learning: pair {place} of {len(pairs)}")
         others = interactions.only(np.repeat(~np.isin(fold_of, pair), lengths))
         counted = count_like(statistics, others)
-        strangers = Strangers.of(_features(counted, given, sampling.seed), interactions)
+        strangers = Strangers.of(_features(counted, given, sampling.random_state), interactions)
         for trees, fold in (pair, pair[::-1]):
             users = chosen[trees][fold_of[chosen[trees]] == fold]
             drawn = sampling.among(len(chosen[trees]))
@@ -257,15 +259,17 @@ def _draw(
 ) -> NDArray[np.int64]:
     """Draw the users whom the trees of a fold learn from."""
     check_enough(len(users), _SHORTEST)
-    return np.sort(np.random.default_rng((sampling.seed, fold)).permutation(users)[:most_users])
+    return np.sort(
+        np.random.default_rng((sampling.random_state, fold)).permutation(users)[:most_users]
+    )
 
 
-def _features(counted: PrecedenceStatistics, given: Kept | None, seed: int) -> Features:
+def _features(counted: PrecedenceStatistics, given: Kept | None, random_state: int) -> Features:
     """Return features of all ingredients that are tried or given."""
     factors = None
     if given is None or "matrix factorisation" in given.names:
         try:  # one set of factors on all users, which may score anybody else
-            factors = Factorisation.train_whole(counted, AlsSettings(seed=seed))
+            factors = Factorisation.train_whole(counted, AlsSettings(random_state=random_state))
         except InputError:  # too few users, or implicit is not installed
             factors = None
     return Features(counted, extras=tuple(EXTRAS), factors=factors)
@@ -273,7 +277,7 @@ def _features(counted: PrecedenceStatistics, given: Kept | None, seed: int) -> F
 
 def _some(parts: list[Examples]) -> list[Examples]:
     if not parts:
-        raise TooFewUsers(
+        raise TooFewUsersError(
             "Nothing can be learned here: no item is shared by enough users. Give more users, or "
             "leave out items that hardly anybody consumed."
         )

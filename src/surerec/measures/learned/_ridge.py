@@ -133,7 +133,7 @@ class Ridge(BaseRidge):
         room = int((available_memory() // 32) ** 0.5)  # the matrix, its factor, and air
         n_items = _whole_classes(interactions, min(most_items, room))
         penalty = strength * interactions.n_users
-        items = interactions.items_taken
+        items = interactions.item_codes
         return cls(_inverse(interactions.offsets, items, interactions.n_items, n_items, penalty))
 
     @cached_property
@@ -187,12 +187,12 @@ class ForwardRidge(BaseRidge):
 
         room = int((available_memory() // 48) ** 0.5)  # two matrices, a factor, and air
         n_items, n_users = _whole_classes(interactions, min(most_items, room)), interactions.n_users
-        lengths, items = np.diff(interactions.offsets), interactions.items_taken
+        lengths, items = np.diff(interactions.offsets), interactions.item_codes
         owners = np.repeat(np.arange(n_users), lengths)
         place = np.arange(len(owners)) - interactions.offsets[owners]
         first = place < np.maximum(lengths // 2, 1)[owners]
 
-        def taken(rows: NDArray[np.bool_]) -> sparse.csr_array:
+        def consumed(rows: NDArray[np.bool_]) -> sparse.csr_array:
             some = rows & (items < n_items)
             pairs = owners[some], items[some].astype(np.int64)
             return sparse.csr_array((np.ones(len(pairs[0])), pairs), shape=(n_users, n_items))
@@ -200,7 +200,7 @@ class ForwardRidge(BaseRidge):
         starts = np.concatenate(([0], np.cumsum(np.bincount(owners[first], minlength=n_users))))
         penalty = strength * n_users
         inverse = _inverse(starts, items[first], interactions.n_items, n_items, penalty)
-        before, after = taken(first), taken(~first).T.tocsr()
+        before, after = consumed(first), consumed(~first).T.tocsr()
         weights = np.empty_like(inverse)
 
         def fill(begin: int) -> None:
@@ -260,7 +260,7 @@ def _whole_classes(interactions: Interactions, most_items: int) -> int:
     """
     if interactions.n_items <= most_items:
         return interactions.n_items
-    support = np.sort(np.bincount(interactions.items_taken, minlength=interactions.n_items))[::-1]
+    support = np.sort(np.bincount(interactions.item_codes, minlength=interactions.n_items))[::-1]
     return int(np.count_nonzero(support > support[most_items])) or most_items
 
 

@@ -10,11 +10,11 @@ import numpy as np
 from surerec._state import ArraySchema, State, check_arrays
 from surerec._threads import one_thread
 from surerec.measures._folds import folds_of
-from surerec.measures._scorer import Contribution, Recipe, Scorer
+from surerec.measures._scorer import Contribution, Measure, Scorer
 from surerec.measures.als import AlsSettings, Factorisation
 from surerec.measures.learned._features import EXTRAS, Asked, Features, extras_of
 from surerec.measures.learned._growing import contributions
-from surerec.measures.learned._measure import LearnedMeasure
+from surerec.measures.learned._measure import LearnedModel
 from surerec.measures.learned._ridge import ForwardRidge, Ridge
 from surerec.measures.learned._trees import Trees, read_trees, write_trees
 
@@ -45,7 +45,7 @@ class LearnedScorer(Scorer):
     ----------
     statistics : PrecedenceStatistics
         The counts, made from profiles.
-    learned : LearnedMeasure
+    learned : LearnedModel
         What was learned, from these statistics or from earlier ones.
     ridge : Ridge, optional
         Of the same profiles, where several scorers share it; by default it is fitted here.
@@ -57,10 +57,10 @@ class LearnedScorer(Scorer):
     Examples
     --------
     >>> import surerec as sr
-    >>> from surerec.measures.learned import LearnedMeasure
-    >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, seed=1)
+    >>> from surerec.measures.learned import LearnedModel
+    >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, random_state=1)
     >>> statistics = sr.count_precedence(films)
-    >>> scorer = LearnedScorer(statistics, LearnedMeasure.train(statistics))
+    >>> scorer = LearnedScorer(statistics, LearnedModel.train(statistics))
     >>> scores = scorer.score(np.array([3, 1, 4]))
     >>> scores.shape, bool((scorer.value(scores, 3, 200) < 1).all())
     ((60,), True)
@@ -74,7 +74,7 @@ class LearnedScorer(Scorer):
     def __init__(
         self,
         statistics: PrecedenceStatistics,
-        learned: LearnedMeasure,
+        learned: LearnedModel,
         *,
         ridge: Ridge | None = None,
         forward: ForwardRidge | None = None,
@@ -87,7 +87,8 @@ class LearnedScorer(Scorer):
         if factors is None and "matrix factorisation" in extras:
             # For each fold of users, dealt as those of the trees are.
             how = AlsSettings(
-                folds=int(learned.params["n_folds"]), seed=int(learned.params["seed"])
+                folds=int(learned.params["n_folds"]),
+                random_state=int(learned.params["random_state"]),
             )
             factors = Factorisation.train(statistics.counted, how)
         self._features = Features(statistics, ridge, extras, forward, factors)
@@ -210,19 +211,19 @@ def _looked_at(trees: Sequence[Tree], names: Sequence[str]) -> tuple[str, ...]:
     return tuple(each for each, more in EXTRAS.items() if not split.isdisjoint(more))
 
 
-class LearnedRecipe(Recipe):
+class LearnedMeasure(Measure):
     """Trees trained on other users' futures.
 
     Parameters
     ----------
-    learned : LearnedMeasure, optional
+    learned : LearnedModel, optional
         What was learned before, to be used as it is. Its folds are of users by code: if it was
         learned from other data, only people who were in neither are surely scored by what was not
         learned from them.
-    seed : int, default=0
+    random_state : int, default=0
         Of the training.
     horizon, window
-        The future to train for; see :meth:`LearnedMeasure.train`.
+        The future to train for; see :meth:`LearnedModel.train`.
     """
 
     name = "learned"
@@ -232,22 +233,22 @@ class LearnedRecipe(Recipe):
 
     def __init__(
         self,
-        learned: LearnedMeasure | None = None,
+        learned: LearnedModel | None = None,
         *,
-        seed: int = 0,
+        random_state: int = 0,
         horizon: float = 0.4,
         window: float | None = None,
     ) -> None:
         self.learned = learned
         self.horizon = horizon
         self.window = window
-        self.seed = seed
+        self.random_state = random_state
         self.refits = learned is None
 
     def fit(self, statistics: PrecedenceStatistics) -> Scorer:
         """Train on these statistics, or take what was learned before."""
-        learned = self.learned or LearnedMeasure.train(
-            statistics, horizon=self.horizon, window=self.window, seed=self.seed
+        learned = self.learned or LearnedModel.train(
+            statistics, horizon=self.horizon, window=self.window, random_state=self.random_state
         )
         return LearnedScorer(statistics, learned)
 
@@ -304,7 +305,7 @@ class LearnedRecipe(Recipe):
             raise ValueError("they are not those of a learned measure")
         return LearnedScorer(
             statistics,
-            LearnedMeasure(folds, arrays["fold_of"], feature_names, intercepts, params),
+            LearnedModel(folds, arrays["fold_of"], feature_names, intercepts, params),
             ridge=Ridge(arrays["ridge"]),
             forward=ForwardRidge(*(arrays[name] for name in _FORWARD)) if has_forward else None,
             factors=None if of_factors.is_empty else Factorisation.from_state(of_factors, counted),

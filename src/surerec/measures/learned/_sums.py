@@ -52,7 +52,7 @@ _STRIP = 32  # columns: 16-bit counts of them fill a cache line
 _BLOCK = 1024  # columns, a multiple of a strip's, that a thread sums at a time
 _NEVER = (1 << 31) - 1
 _AHEAD = 128  # bytes: rows are far from each other, and no processor guesses where strips go on
-_TAKEN, _PART, _LENGTH, _RECENT = range(4)
+_CONSUMED, _PART, _LENGTH, _RECENT = range(4)
 _STEPS = 65536.0  # of a ratio between 0 and 1 in which medians are found
 _FULL = (1 << 16) - 1  # stands for a ratio of 1, which has one step more
 _MOST_ROWS = (1 << 16) - 1  # the latest of a profile, whose median is found
@@ -86,7 +86,7 @@ class _SumStrip(Lanes):
         self._column = column
         mine = self.load(self.at(self._starts[5], self._times(column, 4)), self.ints(32), 4)
         never = builder.icmp_signed("<", mine, self.same(self.ints(32), 0))
-        self._taken_at = mine, builder.select(never, self.same(self.ints(32), _NEVER), mine)
+        self._consumed_at = mine, builder.select(never, self.same(self.ints(32), _NEVER), mine)
 
     def _times(self, number: Any, n: int) -> Any:
         return self.builder.mul(number, ir.Constant(self._intp, n))
@@ -109,7 +109,7 @@ class _SumStrip(Lanes):
         found = self.load(start, self.ints(width), width // 8)
         self.prefetch(self.at(start, ir.Constant(self._intp, _AHEAD)))
         at = self.spread(self._entry(4, side, row, ir.IntType(32), 4))
-        own = builder.icmp_signed("<" if side else ">", self._taken_at[1 if side else 0], at)
+        own = builder.icmp_signed("<" if side else ">", self._consumed_at[1 if side else 0], at)
         found = builder.add(found, builder.sext(own, self.ints(width)))
         wide = builder.zext(found, self.ints(32)) if width < 32 else found  # noqa: PLR2004
         return builder.uitofp(wide, self.floats())
@@ -152,7 +152,7 @@ def _sum_strip(
             forward, back = strip.counts(0, row), strip.counts(1, row)
             part, recent = strip.number(_PART, row), strip.number(_RECENT, row)
             share = builder.fmul(forward, part)
-            free = builder.fsub(strip.number(_TAKEN, row), back)
+            free = builder.fsub(strip.number(_CONSUMED, row), back)
             ratio = builder.fdiv(forward, strip.higher(ones, free))
             strip.store(strip.steps(ratio), strip.at(noted, builder.mul(row, line)), 64)
             cosine = builder.fmul(builder.fadd(forward, back), strip.number(_LENGTH, row))
@@ -193,11 +193,11 @@ def _about_rows(
     for place in range(len(out.items)):
         of_columns[out.items[place]] = out.instants[place]
     for k in range(n_rows):
-        taken = np.float32(out.support[k])
-        known = taken > np.float32(0.0)
-        numbers[_TAKEN, k] = taken
-        numbers[_PART, k] = one / taken if known else np.float32(0.0)
-        numbers[_LENGTH, k] = one / np.sqrt(taken) if known else np.float32(0.0)
+        consumed = np.float32(out.support[k])
+        known = consumed > np.float32(0.0)
+        numbers[_CONSUMED, k] = consumed
+        numbers[_PART, k] = one / consumed if known else np.float32(0.0)
+        numbers[_LENGTH, k] = one / np.sqrt(consumed) if known else np.float32(0.0)
         numbers[_RECENT, k] = recent[k]
         at = out.of_rows[k] if len(out.items) else -1
         instants[0, k] = at if at >= 0 else _NEVER

@@ -6,13 +6,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
+from numba.cpython.unsafe import numbers
 
 from surerec._threads import run_together
 from surerec.errors import InputError
-from surerec.measures._vectors import Lanes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,9 +22,8 @@ MOST_LEAVES: Final = 64
 """Leaves of a tree at the most: one bit each."""
 _SMALL: Final = 32
 """Leaves of trees whose masks take 32 bits, which are twice as fast as 64."""
-_TILE = 1024  # columns for which nodes that tell nobody apart are left out
-_STRIP = 64  # columns whose leaves fill few registers
-_AT_ONCE = 8  # trees whose values are added together to what is read and written once
+_TILE = 512  # columns that are looked at together
+_trailing_zeros: Any = numbers.trailing_zeros  # as numba calls it: with one argument
 _PLAIN: Final = {0, 2}  # a split by a number with no special place for missing ones
 _PLAIN_SPLIT: Final = "2"
 
@@ -296,71 +293,24 @@ def _pick_nodes(
         ends[tree] = n
 
 
-@intrinsic
-def _find_leaves(
-    _context: Any,
-    strip: Any,
-    nodes: Any,
-    first: Any,
-    last: Any,
-    common: Any,  # noqa: ARG001  # of the kind of the masks
-    leaves: Any,
-) -> Any:
-    """Write the leaf of each column of a strip by the nodes ``first:last`` of a tree.
-
-    `common` are the leaves that are left without them. What is left of a column's leaves stays in
-    registers from node to node, which a loop over arrays cannot say.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kinds, lanes = signature.args, Lanes(context, builder, _STRIP)
-        begin, end = (context.cast(builder, arguments[k], kinds[k], types.intp) for k in (2, 3))
-        rows, (line, _) = lanes.data(kinds[0], arguments[0])
-        parts = [
-            (lanes.data(kind, builder.extract_value(arguments[1], k))[0], kind.dtype)
-            for k, kind in enumerate(kinds[1])
-        ]
-
-        def entry(start: Any, kind: Any, node: Any) -> Any:
-            n_bytes = kind.bitwidth // 8
-            place = lanes.at(start, builder.mul(node, ir.Constant(node.type, n_bytes)))
-            return lanes.load(place, context.get_value_type(kind), n_bytes)
-
-        def strike(kept: Any, node: Any) -> Any:
-            feature, threshold, keep = (entry(*part, node) for part in parts)
-            values = lanes.load(lanes.at(rows, builder.mul(feature, line)), lanes.floats(), 4)
-            above = builder.fcmp_ordered(">", values, lanes.spread(threshold))
-            struck = builder.and_(kept[0], lanes.spread(keep))
-            return (builder.select(above, struck, kept[0]),)
-
-        left = lanes.fold(begin, end, [lanes.spread(arguments[4])], strike)[0]
-        some = ir.Constant(ir.IntType(1), 1)  # one leaf is always left
-        name = f"llvm.cttz.v{_STRIP}i{left.type.element.width}"
-        found = builder.trunc(lanes.call(name, left.type, left, some), lanes.ints(8))
-        lanes.store(found, lanes.data(kinds[5], arguments[5])[0], 1)
-        return context.get_dummy_value()
-
-    return types.void(strip, nodes, first, last, nodes[2].dtype, leaves), generate
-
-
-find_leaves: Any = _find_leaves  # as numba calls it: without the context
-
-
 @njit(nogil=True, cache=True)
-def _add_leaves(
-    leaf_values: NDArray[np.float64], leaves: NDArray[np.uint8], total: NDArray[np.float64]
+def _strike(
+    values: NDArray[np.float32],
+    others: NDArray[np.float32],
+    threshold: float,
+    other: float,
+    keep: int,
+    keep_other: int,
+    left: NDArray[np.unsignedinteger],
 ) -> None:
-    """Add the values of the leaves of some trees, one tree after the other."""
-    if len(leaf_values) == _AT_ONCE:  # of as many as this, the loop is unrolled
-        for j in range(len(total)):
-            value = total[j]
-            for k in range(_AT_ONCE):
-                value += leaf_values[k, leaves[k, j]]
-            total[j] = value
-        return
-    for k in range(len(leaf_values)):
-        for j in range(len(total)):
-            total[j] += leaf_values[k, leaves[k, j]]
+    """Strike out leaves where the values of a node, or of another, are above their threshold."""
+    whole = ~(keep ^ keep)
+    for j in range(np.uint64(len(left))):
+        left[j] = (
+            left[j]
+            & (keep if values[j] > threshold else whole)
+            & (keep_other if others[j] > other else whole)
+        )
 
 
 @njit(nogil=True, cache=True)
@@ -385,18 +335,20 @@ def _add_trees(
     picked, ends = np.empty(len(features), np.int64), np.empty(len(leaf_values), np.int64)
     common, alive = np.empty(len(ends), keeps.dtype), np.empty(len(ends), keeps.dtype)
     _pick_nodes(low, high, starts, features, thresholds, keeps, rights, picked, ends, common, alive)
-    some = picked[: ends[-1]]
-    nodes = features[some], thresholds[some], keeps[some]
-    strip, leaves = (
-        np.zeros((len(values), _STRIP), np.float32),
-        np.empty((_AT_ONCE, _STRIP), np.uint8),
-    )
-    for column in range(begin, end, _STRIP):
-        total, first = scores[column : min(column + _STRIP, end)], 0
-        strip[:, : len(total)] = values[:, column : column + len(total)]
-        for tree in range(0, len(ends), _AT_ONCE):
-            some_trees = leaf_values[tree : tree + _AT_ONCE]
-            for k in range(len(some_trees)):
-                find_leaves(strip, nodes, first, ends[tree + k], common[tree + k], leaves[k])
-                first = ends[tree + k]
-            _add_leaves(some_trees, leaves, total)
+    left, total, first = np.empty(end - begin, keeps.dtype), scores[begin:end], 0
+    for tree in range(len(ends)):
+        left[:] = common[tree]
+        for place in range(first, ends[tree], 2):  # two at a time; the last may strike twice
+            one, two = picked[place], picked[min(place + 1, ends[tree] - 1)]
+            _strike(
+                values[features[one], begin:end],
+                values[features[two], begin:end],
+                thresholds[one],
+                thresholds[two],
+                keeps[one],
+                keeps[two],
+                left,
+            )
+        first, of_leaves = ends[tree], leaf_values[tree]
+        for j in range(np.uint64(len(left))):
+            total[j] += of_leaves[_trailing_zeros(left[j])]

@@ -51,7 +51,7 @@ export function comparison({ state, headlineOf, onChange, onReady, onError }) {
     promiseRequest?.abort();
     promiseRequest = new AbortController();
     let level = about.gives_confidence ? { confidence: state.confidence } : {};
-    if (about.promises_precision) level = { precision: state.precision };
+    if (about.guarantees_precision) level = { precision: state.precision };
     try {
       const told = await api.guarantee({ ...about.asked, ...level }, promiseRequest.signal);
       about.guarantee = told.guarantee;
@@ -113,7 +113,7 @@ export function comparison({ state, headlineOf, onChange, onReady, onError }) {
         answer = found;
         lay();
         if (found.gives_confidence) byId("confidence").disabled = false;
-        if (found.promises_precision) show(byId("precision-row"), true);
+        if (found.guarantees_precision) show(byId("precision-row"), true);
         explainProbability("beside-about", "beside-probability", found.about_probability);
         onReady();
       } catch (error) {

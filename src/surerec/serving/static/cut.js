@@ -7,7 +7,7 @@ export const isIn = (entry, confidence) => entry < confidence - TOLERANCE;
 
 // How many items are in the set, from the curve of all of them.
 export function size(answer, confidence) {
-  if (answer.promises_precision) return answer.shown ?? 0;
+  if (answer.guarantees_precision) return answer.shown ?? 0;
   if (!answer.gives_confidence) return answer.n_candidates;
   const { entry_confidence: entries, size: sizes } = answer.curve;
   let low = 0;
@@ -25,7 +25,7 @@ export function places(answer, confidence) {
   const entries = answer.items.entry_confidence;
   const all = entries.map((_, place) => place);
   // A list of promised precision is the beginning of the ranking; the server says how much of it.
-  if (answer.promises_precision) return all.slice(0, answer.shown ?? 0);
+  if (answer.guarantees_precision) return all.slice(0, answer.shown ?? 0);
   return answer.gives_confidence ? all.filter((place) => isIn(entries[place], confidence)) : all;
 }
 

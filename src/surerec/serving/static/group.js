@@ -2,7 +2,7 @@
 
 import { byId, make, named, percent, show } from "./dom.js";
 
-const PROMISES = {
+const GUARANTEE_KINDS = {
   any: "what any member takes",
   most: "what most of them take",
   all: "what all of them take",
@@ -35,11 +35,11 @@ export function groupPanel({ state, titles, onChange }) {
   function promises() {
     const n = state.members.length;
     const now = offered.filter((name) => n <= (LARGEST[name] ?? Infinity));
-    if (!now.includes(state.together)) state.together = now[0] ?? "";
-    byId("together").replaceChildren(
-      ...now.map((name) => make("option", { value: name, text: PROMISES[name] ?? name })),
+    if (!now.includes(state.group_guarantee)) state.group_guarantee = now[0] ?? "";
+    byId("group_guarantee").replaceChildren(
+      ...now.map((name) => make("option", { value: name, text: GUARANTEE_KINDS[name] ?? name })),
     );
-    byId("together").value = state.together;
+    byId("group_guarantee").value = state.group_guarantee;
   }
 
   function row(member, place) {
@@ -86,8 +86,8 @@ export function groupPanel({ state, titles, onChange }) {
     onChange();
   });
 
-  byId("together").addEventListener("change", (event) => {
-    state.together = event.target.value;
+  byId("group_guarantee").addEventListener("change", (event) => {
+    state.group_guarantee = event.target.value;
     onChange();
   });
 
@@ -102,7 +102,7 @@ export function groupPanel({ state, titles, onChange }) {
       onChange();
     },
     offer(recommender) {
-      offered = recommender.together;
+      offered = recommender.group_guarantee;
       sizes = recommender.group_sizes;
       show(byId("mode-group-label"), offered.length > 0);
       document.querySelector(".segments").classList.toggle("three", offered.length > 0);

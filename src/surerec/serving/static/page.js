@@ -82,7 +82,7 @@ function showConfidence() {
 }
 
 function hint(size) {
-  if (answer.promises_precision) {
+  if (answer.guarantees_precision) {
     if (answer.shown === undefined) return "";
     return size === 0 ? "Empty: nothing is likely enough to be shown to this person." : `${items(size)}, the likeliest first.`;
   }
@@ -102,7 +102,7 @@ async function askGuarantee() {
   guaranteeRequest?.abort();
   guaranteeRequest = new AbortController();
   let level = answer.gives_confidence ? { confidence: state.confidence } : {};
-  if (answer.promises_precision) level = { precision: state.precision };
+  if (answer.guarantees_precision) level = { precision: state.precision };
   const about = answer;
   try {
     // As the answer was asked for, not as the page stands by now: another answer may be on its way.
@@ -117,10 +117,10 @@ async function askGuarantee() {
     if (error.name === "AbortError") return;
     about.shown = 0;
     // A precision that cannot be reached: the sentence says what can.
-    if (about.promises_precision && error.status === 422) byId("guarantee").textContent = error.message;
+    if (about.guarantees_precision && error.status === 422) byId("guarantee").textContent = error.message;
     else failed(error);
   }
-  if (about.promises_precision && about === answer) showConfidence();
+  if (about.guarantees_precision && about === answer) showConfidence();
 }
 
 // A number that nothing stands behind is grey, and says so.
@@ -173,7 +173,7 @@ async function assess() {
 function showAnswer() {
   who.show(answer);
   slider.disabled = !answer.gives_confidence;
-  show(byId("precision-row"), answer.promises_precision);
+  show(byId("precision-row"), answer.guarantees_precision);
   explainProbability("about", "about-probability", answer.about_probability);
   showConfidence();
   showSupport();

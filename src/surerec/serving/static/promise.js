@@ -28,8 +28,8 @@ function tell(told) {
     : "No event has been judged yet.";
   byId("promise-hint").textContent = `${judged} Counted on ${told.counted.slice(0, 10)}${since}.`;
   byId("promise-facts").replaceChildren(
-    ...told.promised.flatMap((promised, place) => {
-      const delivered = told.delivered[place];
+    ...told.nominal.flatMap((promised, place) => {
+      const delivered = told.observed[place];
       const observed = told.observed_by_user_day[place];
       const value = observed === null ? "–" : `${percent(observed, 2)} (${percent(delivered, 2)})`;
       return [make("dt", { text: `${percent(promised)} promised` }), make("dd", { text: value })];
@@ -38,7 +38,7 @@ function tell(told) {
   const whole = told.windows.filter((each) => each.n >= ENOUGH);
   byId("promise-lines").replaceChildren(...(whole.length > 1 ? lines(told, whole) : []));
   byId("promise-alarms").replaceChildren(
-    ...told.alarms.slice(-3).map((sentence) => make("li", { text: sentence })),
+    ...told.alerts.slice(-3).map((sentence) => make("li", { text: sentence })),
   );
 }
 
@@ -50,26 +50,26 @@ function shape(tag, attributes) {
 
 // The highest confidence over time: as promised, as delivered, and as it were without steering.
 function lines(told, windows) {
-  const series = { unsteered: [], delivered: [] };
+  const series = { unadapted: [], observed: [] };
   for (const each of windows) {
     for (const name of Object.keys(series)) series[name].push(each[name][0]);
   }
-  const all = [told.promised[0], ...series.unsteered, ...series.delivered];
+  const all = [told.nominal[0], ...series.unadapted, ...series.observed];
   const low = Math.min(...all) - 0.01;
   const high = Math.max(...all) + 0.01;
   const y = (share) => (100 * (high - share)) / (high - low);
-  const words = `${percent(told.promised[0])} promised; delivered window by window: ` +
-    series.delivered.map((share) => percent(share)).join(", ");
+  const words = `${percent(told.nominal[0])} promised; delivered window by window: ` +
+    series.observed.map((share) => percent(share)).join(", ");
   const svg = shape("svg", {
     viewBox: "0 0 100 100", preserveAspectRatio: "none", role: "img", "aria-label": words,
   });
-  const at = y(told.promised[0]);
+  const at = y(told.nominal[0]);
   svg.append(shape("line", { class: "promised", x1: 0, x2: 100, y1: at, y2: at }));
   for (const [name, shares] of Object.entries(series)) {
     const points = shares.map((share, k) => `${(100 * k) / (shares.length - 1)},${y(share)}`);
     svg.append(shape("polyline", { class: name, points: points.join(" ") }));
   }
-  const legend = `At ${percent(told.promised[0])}: delivered (solid), without steering (dashed), ` +
+  const legend = `At ${percent(told.nominal[0])}: delivered (solid), without steering (dashed), ` +
     `promised (dotted), up to ${windows.at(-1).until}.`;
   return [svg, make("p", { className: "hint", text: legend })];
 }

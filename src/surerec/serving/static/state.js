@@ -14,7 +14,7 @@ export function read() {
   return {
     mode,
     members,
-    together: asked.get("together") ?? "",
+    group_guarantee: asked.get("group_guarantee") ?? "",
     user: user ?? "",
     history: asked.getAll("item"),
     recommender: asked.get("recommender"),
@@ -50,7 +50,7 @@ export function write(state) {
   const told = new URLSearchParams();
   if (state.mode === "group") {
     for (const member of state.members) told.append("member", writeMember(member));
-    if (state.together) told.set("together", state.together);
+    if (state.group_guarantee) told.set("group_guarantee", state.group_guarantee);
   } else if (state.mode === "user") {
     if (state.user) told.set("user", state.user);
   } else {
@@ -74,7 +74,7 @@ export function isAbout(state) {
 // The person and the recommender, as the API takes them: a copy, which stays as it was asked.
 export function asked(state) {
   if (state.mode === "group") {
-    const promised = state.together ? { together: state.together } : {};
+    const promised = state.group_guarantee ? { group_guarantee: state.group_guarantee } : {};
     return { group: structuredClone(state.members), recommender: state.recommender, ...promised };
   }
   const who = state.mode === "user" ? { user: state.user } : { history: [...state.history] };

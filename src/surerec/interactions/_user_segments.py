@@ -28,12 +28,12 @@ _SCHEMAS: Final = {"codes": ArraySchema(("int32", "int64"), ("n_users",), low=-1
 
 
 @dataclass(frozen=True, eq=False)
-class UserGroups:
+class Segmentation:
     """The group of each user of the data, such as a country, by code.
 
     Examples
     --------
-    >>> groups = UserGroups("country", ("AT", "DE"), np.array([1, -1, 0]))
+    >>> groups = Segmentation("country", ("AT", "DE"), np.array([1, -1, 0]))
     >>> groups.label(0), groups.label(1), groups.code("AT"), groups.code("FR")
     ('DE', None, 0, None)
     """
@@ -60,7 +60,7 @@ class UserGroups:
         found = np.bincount(codes[codes >= 0], minlength=len(self.names))
         return dict(zip(self.names, found.tolist(), strict=True))
 
-    def pooled(self, min_users: int, users: NDArray[np.int64] | None = None) -> UserGroups:
+    def pooled(self, min_users: int, users: NDArray[np.int64] | None = None) -> Segmentation:
         """Return the groups with those pooled that have fewer than so many users.
 
         Parameters
@@ -72,7 +72,7 @@ class UserGroups:
 
         Examples
         --------
-        >>> groups = UserGroups("country", ("AT", "CH", "DE"), np.array([2, 0, 2, 1, -1]))
+        >>> groups = Segmentation("country", ("AT", "CH", "DE"), np.array([2, 0, 2, 1, -1]))
         >>> pooled = groups.pooled(2)
         >>> pooled.names, pooled.codes.tolist()
         (('DE', 'other'), [0, 1, 0, 1, -1])
@@ -83,9 +83,9 @@ class UserGroups:
             return self
         place = {name: kept.index(name) if name in kept else len(kept) for name in self.names}
         moved = np.array([*(place[name] for name in self.names), -1], dtype=np.int32)
-        return UserGroups(self.column, (*kept, _name_of_others(kept)), moved[self.codes])
+        return Segmentation(self.column, (*kept, _name_of_others(kept)), moved[self.codes])
 
-    def other(self, before: UserGroups) -> str:
+    def other(self, before: Segmentation) -> str:
         """Return the name of the pooled groups; empty if none of `before` were pooled."""
         return "" if self.names == before.names else self.names[-1]
 
@@ -94,7 +94,7 @@ class UserGroups:
         return State({"codes": self.codes}, {"names": json.dumps(self.names, ensure_ascii=False)})
 
     @classmethod
-    def from_state(cls, state: State, column: str, n_users: int) -> UserGroups:
+    def from_state(cls, state: State, column: str, n_users: int) -> Segmentation:
         """Read it back; KeyError or ValueError if it is not that of so many users."""
         names = json.loads(state.texts["names"])
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
@@ -102,22 +102,22 @@ class UserGroups:
         check_arrays("segments", _SCHEMAS, state.arrays, n_users=n_users, n_names=len(names))
         return cls(column, tuple(names), state.arrays["codes"])
 
-    def moved(self, earlier: NDArray[np.integer]) -> UserGroups:
+    def moved(self, earlier: NDArray[np.integer]) -> Segmentation:
         """Return the same for other data, whose users were `earlier` before; −1 for new."""
         known = np.asarray(earlier) >= 0
         codes = np.full(len(known), -1, dtype=np.int32)
         codes[known] = self.codes[np.asarray(earlier)[known]]
-        return UserGroups(self.column, self.names, codes)
+        return Segmentation(self.column, self.names, codes)
 
 
-def read_user_groups(
+def read_user_segments(
     source: Any,
     column: str,
     users: IdMap,
     *,
     user: str | None = None,
     columns: Sequence[str] | None = None,
-) -> UserGroups:
+) -> Segmentation:
     """Read the group of each user from a mapping, a Series, a frame or a file.
 
     Parameters
@@ -137,14 +137,14 @@ def read_user_groups(
 
     Returns
     -------
-    UserGroups
+    Segmentation
         Groups are text, as they would be written; a cell without one is none.
 
     Examples
     --------
     >>> from surerec.interactions import IdMap
     >>> users = IdMap(pl.Series(["ann", "bob", "eve"]), noun="user")
-    >>> groups = read_user_groups({"eve": 7, "ann": 3, "joe": 7}, "segment", users)
+    >>> groups = read_user_segments({"eve": 7, "ann": 3, "joe": 7}, "segment", users)
     >>> groups.names, groups.codes.tolist()
     (('3', '7'), [0, -1, 1])
     """
@@ -167,7 +167,7 @@ def read_user_groups(
     names = found["label"].unique().sort()
     groups = np.full(len(users), -1, dtype=np.int32)
     groups[found["user"].to_numpy()] = names.search_sorted(found["label"]).to_numpy()
-    return UserGroups(column, tuple(names.to_list()), groups)
+    return Segmentation(column, tuple(names.to_list()), groups)
 
 
 def pool_segments(source: Any, column: str = "segment", *, min_users: int) -> dict[Any, str]:
@@ -176,7 +176,7 @@ def pool_segments(source: Any, column: str = "segment", *, min_users: int) -> di
     Parameters
     ----------
     source : mapping, pandas Series, frame or path
-        The segment of each user; see :func:`read_user_groups`.
+        The segment of each user; see :func:`read_user_segments`.
     column : str, default="segment"
         The column of segments, for a frame or a file.
     min_users : int
@@ -185,7 +185,7 @@ def pool_segments(source: Any, column: str = "segment", *, min_users: int) -> di
     Returns
     -------
     dict
-        The segment of each user by id, for ``fit(…, user_groups=…)``. Requests for new users of a
+        The segment of each user by id, for ``fit(…, user_segments=…)``. Requests for new users of a
         pooled segment must name "other" too.
 
     Examples
