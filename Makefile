@@ -1,4 +1,4 @@
-# Two commands for a newcomer: `make demo` and `make test`. Each sets up .venv when it has to.
+# Two commands for a new user: `make demo` and `make test`. Each sets up .venv when it has to.
 PYTHON ?= python3
 VENV ?= .venv
 FLOORS ?= .venv-floors
@@ -16,10 +16,10 @@ help:
 	@echo "make test-full  the same with all that takes minutes, the adapters' tests and the fuzzer"
 	@echo "make test-floors  the same with the lowest versions that pyproject.toml allows"
 	@echo "make test-adapters  the tests of wrapped RecTools and LensKit, in an environment each: minutes"
-	@echo "make check   lint, format, types, and the borders between rooms"
+	@echo "make check   lint, format, types and import contracts"
 	@echo "make docs    build the documentation site, in site/; open site/index.html from the disk"
 	@echo "make package build the wheel, and run the README's example from it in an empty environment"
-	@echo "make format  let ruff mend what it can"
+	@echo "make format  let ruff fix what it can"
 	@echo "make spark   add pyspark, so that make test runs the Spark tests too (they need Java 17)"
 	@echo "make fuzz    try to crash it, or to make it lie: minutes"
 	@echo "make bench   speed and memory against peers, as ratios: minutes (bench-full: up to 25M rows)"

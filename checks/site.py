@@ -32,6 +32,12 @@ _BESIDE = {
     "benchmarks/README.md": "benchmarks.md",
 }
 _COMMAND_LINE = "reference/command-line.md"
+_WRITTEN = [
+    {"Options on three surfaces": "reference/options.md"},
+    {"What works with what": "reference/support.md"},
+    {"Model folder": "reference/model-folder.md"},
+    {"Glossary": "reference/glossary.md"},
+]
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -39,7 +45,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     for entry in config.nav or []:
         if "Reference" in entry:
             pages = [{name: f"reference/{name}.md"} for name in public_modules()]
-            entry["Reference"] = [{"Command line": _COMMAND_LINE}, *pages]
+            entry["Reference"] = [{"Command line": _COMMAND_LINE}, *_WRITTEN, *pages]
     return config
 
 

@@ -1,4 +1,4 @@
-"""Recommendation sets with a confidence that you can trust."""
+"""Recommendation lists with statistical guarantees."""
 
 from surerec._version import __version__
 
