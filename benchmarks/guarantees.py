@@ -1,4 +1,4 @@
-"""The tables of docs/guarantees.md and docs/als.md, beside those of ``benchmarks.new_users``.
+"""Tables of docs/results/index.md, beside those of ``benchmarks.new_users``.
 
 ``python -m benchmarks.guarantees ml-1m [--tables misses sizes per_user hits calendar slates
 probabilities lists] [--measures CM12 als]`` prints each table. ``drifting`` is synthetic data that
