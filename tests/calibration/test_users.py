@@ -1,4 +1,4 @@
-"""Each cell of the table in docs/explanation/who-is-covered.md, measured: kind of scorer × who is served."""
+"""Measure each cell of docs/explanation/who-is-covered.md: kind of scorer × who is served."""
 
 import numpy as np
 import pytest
