@@ -1,8 +1,8 @@
 """Spark on one machine, in several processes: equality, wall time, bytes shuffled, a lost executor.
 
-``python -m benchmarks.spark`` prints the tables of docs/spark.md; ``--help`` says what can be left
-out. Everything runs on ``local-cluster[2,1,2048]``: a master and two executors with one core and
-2 GB each, in processes of their own.
+``python -m benchmarks.spark`` prints the tables of docs/how-to/spark.md; ``--help`` says what can
+be left out. Everything runs on ``local-cluster[2,1,2048]``: a master and two executors with one
+core and 2 GB each, in processes of their own.
 """
 
 from __future__ import annotations

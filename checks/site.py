@@ -62,7 +62,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Lead links to files beside the documents to the pages made of them."""
     up = "../" * page.file.src_uri.count("/")
     for file, made in _BESIDE.items():
-        markdown = markdown.replace(f"](../{file}", f"]({up}{made}")
+        markdown = markdown.replace(f"]({up}../{file}", f"]({up}{made}")
     return markdown
 
 

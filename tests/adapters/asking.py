@@ -8,6 +8,7 @@ from contextlib import redirect_stdout
 from functools import cache, partial
 from io import StringIO
 from pathlib import Path
+from textwrap import dedent
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from surerec.testing import CHECKS, ModelUnderTest
 
 EPSILON = 0.2
 QUICK = sorted(set(CHECKS) - {"served", "audited", "on Spark"})
-PAGES = Path(__file__).parents[2] / "docs"
+MODELS_PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "models.md"
 
 
 def missed(model, films, tested, *, by_history):
@@ -80,12 +81,17 @@ def subject_around(make, name, covers=None):
     return found
 
 
-def check_page(name, n_examples):
-    """Run the examples of a page, one after the other; each must print what the page says."""
+def check_page(tab, n_examples, *, rest=False):
+    """Run the examples of a library's tab, and perhaps the rest of the page; compare the output."""
     # Factors differ in their last digits between processors, and the set by an item.
     size = re.compile(r"(?<=RecommendationSet\()\d+")
-    page, names = PAGES / name, {}
-    pairs = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", page.read_text(), re.DOTALL)
+    page, names = MODELS_PAGE, {}
+    text = page.read_text()
+    tabs = re.compile(r'^=== "(.*)"\n((?:    .*\n|\n)*)', re.MULTILINE)
+    text = dedent(dict(tabs.findall(text))[tab]) + (tabs.sub("", text) if rest else "")
+    pairs = re.findall(
+        r"^```python\n(.*?)^```\n\n```text\n(.*?)^```", text, re.DOTALL | re.MULTILINE
+    )
     assert len(pairs) == n_examples
     for code, said in pairs:
         printed = StringIO()

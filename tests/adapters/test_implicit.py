@@ -298,7 +298,7 @@ def test_whoever_calibrates_with_what_was_fitted_promises_too_much(many):
 
 def test_the_examples_print_what_the_page_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    check_page("wrapping.md", 5)
+    check_page("implicit", 5, rest=True)
 
 
 def test_large_catalogues_are_scored_in_small_blocks(films, monkeypatch):

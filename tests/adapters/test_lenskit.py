@@ -218,4 +218,4 @@ def test_lenskit_is_not_imported_before_it_is_asked_for():
 
 def test_the_examples_print_what_the_page_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    check_page("wrapping-lenskit.md", 2)
+    check_page("LensKit", 2)

@@ -11,7 +11,16 @@ import polars as pl
 from checks.site import commands as all_commands
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+_DOCS = ROOT / "docs"
+PAGES = [
+    ROOT / "README.md",
+    *sorted(page for page in _DOCS.rglob("*.md") if page.parent != _DOCS / "reference"),
+]
+
+
+def name_of(page):
+    """Return the path of a page below ``docs``, such as ``how-to/groups.md``."""
+    return str(page.relative_to(_DOCS if page.is_relative_to(_DOCS) else ROOT))
 
 
 def write_files(folder, consumed, log):

@@ -7,9 +7,16 @@ What serves or runs on a cluster is parsed here, and run by other tests; what ta
 import pytest
 
 import surerec as sr
-from tests.docs.pages import PAGES, check_understood, commands, write_files, write_shop
+from tests.docs.pages import (
+    PAGES,
+    check_understood,
+    commands,
+    name_of,
+    write_files,
+    write_shop,
+)
 
-COMMANDS = [(page.name, words) for page in PAGES for words in commands(page)]
+COMMANDS = [(name_of(page), words) for page in PAGES for words in commands(page)]
 PARSED_ONLY = {"serve", "demo", "compile", "reproduce", "keys"}  # tests/serving, cli, experiments
 BIG = {"als", "learned", "recall-als"}
 
