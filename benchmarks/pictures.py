@@ -20,7 +20,7 @@ _IMAGES = Path(__file__).parents[1] / "docs" / "images"
 _USER = 196
 _KINDS = {
     "item-time": "item by item (the paper), in time order",
-    "miss-score": "over users: share of what is taken",
+    "recall-score": "over users: share of what is taken",
     "hit": "over users: at least one hit",
 }
 

@@ -89,7 +89,7 @@ def test_short_lists_have_a_floor_and_tell_it(halves, scores):
     assert sure.calibration_.unknown_share == pytest.approx(unknown, abs=0.01)
     assert len(beyond) == 10  # what is in no list is in no set
     within = sure.recommend(past.users[5], significance=sure.floor_ + 0.05)
-    assert str(within.guarantee).startswith("Of items new to the user that they consume next")
+    assert str(within.guarantee).startswith("Recall of at least ")
 
 
 @pytest.mark.parametrize("fallback", ["popularity", "CM12"])

@@ -123,9 +123,9 @@ def test_a_users_items_are_not_counted_as_independent():
     assert errors[1] > 2.5 * errors[0]
 
 
-def test_what_comes_fitted_is_refused(films):
+def test_a_fitted_scorer_is_rejected(films):
     scorer = MeasureScorer(sr.count_precedence(films), "CM12")
-    with pytest.raises(InputError, match="comes fitted"):
+    with pytest.raises(InputError, match="is already fitted"):
         new_user_test(films, scorer)
 
 

@@ -71,13 +71,13 @@ def test_what_is_not_adapted_says_so(films, fitted, adapted):
     for asked in ({"items": some}, {"min_probability": 0.05}, {"item_list": "stock"}):
         mine, theirs = (each.recommend(user, **asked) for each in (adapted, fitted))
         assert mine.to_frame().equals(theirs.to_frame())
-        said = "as calibrated on 2024-05-01, not steered by events."
+        said = "as calibrated on 2024-05-01, not adapted to events."
         assert said in str(mine.guarantee)
         assert said in str(adapted.guarantee_to_all(adapted.options(**asked)))
         assert said not in str(theirs.guarantee)
     group_guarantee = adapted.recommend(group=films.users.ids[:2].to_list())
-    assert str(group_guarantee.guarantee).endswith("not steered by events.")
-    assert "not steered" not in str(
+    assert str(group_guarantee.guarantee).endswith("not adapted to events.")
+    assert "not adapted" not in str(
         adapted.recommend(user, confidence=0.9, k=3, exclude=some[:2]).guarantee
     )
     assert "in the long run, whatever happens" in str(

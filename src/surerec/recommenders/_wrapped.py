@@ -164,9 +164,8 @@ class WrappedRecommender(Recommender):
             assumes = f"{scorer.name} as fitted on everything ranks as the calibrated one did"
             self._about = replace(about, future="", assumes=assumes)
             says = self._about.says(scorer)
-            calibration = replace(
-                self.model_.user_level, people=segments, coverage=says.coverage, about=says.about
-            )
+            old, about = self.model_.user_level, says.about
+            calibration = replace(old, segmentation=segments, coverage=says.coverage, about=about)
             self.model_ = self._fitted(known, scorer, calibration)
         return self._add_item_lists(item_lists)
 
