@@ -76,7 +76,7 @@ def test_short_lists_have_a_floor_and_tell_it(halves, scores):
     assert not beyond.guarantee.holds
     assert "in no list of theirs (lists of 10 items)" in str(beyond.guarantee)
     assert len(beyond) < beyond.n_candidates
-    assert f"and all {len(beyond)} items with a score qualify" in str(beyond.guarantee)
+    assert f"and all {len(beyond)} scored items qualify" in str(beyond.guarantee)
     assert "every item qualifies" not in str(beyond.guarantee)
     shorter = sure.recommend(past.users[5], significance=sure.floor_ / 2, k=2)
     assert shorter.guarantee.full is not None

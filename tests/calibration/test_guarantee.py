@@ -7,17 +7,8 @@ import pytest
 
 import surerec as sr
 from surerec.audit import audit
-from surerec.calibration import (
-    GUARANTEE_KINDS,
-    Guarantee,
-    GuaranteeKind,
-    find_guarantee,
-    observe,
-    profile_cases,
-)
+from surerec.calibration import GUARANTEE_KINDS, Guarantee, GuaranteeKind, find_guarantee
 from surerec.conformal import RiskCurve
-from surerec.evaluation import coverage_over_splits
-from surerec.measures import MeasureScorer
 from surerec.recommenders import make_recommender, recommender_names
 
 
@@ -269,17 +260,6 @@ def test_a_new_kind_is_available_on_every_surface(many, tmp_path):
     found = audit(many, "CM12", n_users=120, window=120)
     names = dict(found.coverage.select("kind", "name").iter_rows())
     assert names["half-rank"] == "User-level half of the next 4, cut by rank"
-
-
-@pytest.mark.parametrize("threshold", ["rank", "score"])
-def test_it_holds_for_users_outside_the_calibration(many, threshold):
-    counts = sr.count_precedence(many)
-    scorer = MeasureScorer(counts, "CM12")
-    outcomes = observe(scorer, counts, profile_cases(many, 4), keep_candidates=True)
-    found = coverage_over_splits(
-        outcomes, threshold, AtLeastHalf(), epsilons=(0.1, 0.3), n_splits=40
-    )
-    assert (found["loss"] - found["epsilon"]).is_between(-0.035, 0.015).all()
 
 
 def test_a_kind_outside_the_table_works_but_does_not_load(many, tmp_path):

@@ -16,13 +16,9 @@ profiles = st.lists(
 
 
 def read(rows):
-    frame = {"user": [], "item": [], "time": []}
-    for user, consumed in enumerate(rows):
-        for item, time in consumed:
-            frame["user"].append(user)
-            frame["item"].append(item)
-            frame["time"].append(time)
-    return sr.read_interactions(pl.DataFrame(frame), time_format="us")
+    flat = [(user, *row) for user, consumed in enumerate(rows) for row in consumed]
+    frame = pl.DataFrame(flat, schema=["user", "item", "time"], orient="row")
+    return sr.read_interactions(frame, time_format="us")
 
 
 @given(profiles, st.sampled_from([0.2, 0.4, 0.9, 1, 2, 5]), st.integers(1, 3))

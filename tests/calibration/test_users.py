@@ -104,21 +104,19 @@ def test_fitted_or_undeclared_scorers_cover_no_user(films, seen, new_users, kind
     "settings",
     [{"threshold": "score"}, {"threshold": "rank"}, {"segments": 2}, {"guarantee": "hit"}],
 )
-def test_the_level_of_an_item_equals_that_of_an_assessment(settings) -> None:
-    films = sr.datasets.synthetic(n_users=120, n_items=50, n_rows=2400, random_state=3)
-    model = sr.PopulationConformal("CM12", **settings).fit(films).model_
-    for user in range(0, 120, 7):
-        query = Query.of_user(films, user)
+def test_the_level_of_an_item_equals_that_of_an_assessment(statistics, settings):
+    model = sr.PopulationConformal("CM12", **settings).fit(statistics).model_
+    for user in range(0, 300, 17):
+        query = Query.of_user(statistics.interactions, user)
         some = model.candidates(query)[:9].tolist()
         levels = model.assess(query).levels_below[:9].tolist()
         assert [model.level(query, item) for item in some] == levels
 
 
-def test_a_precision_guarantee_has_no_levels() -> None:
-    films = sr.datasets.synthetic(n_users=120, n_items=50, n_rows=2400, random_state=3)
-    model = sr.PopulationConformal("CM12", guarantee="precision").fit(films)
+def test_a_precision_guarantee_has_no_levels(statistics):
+    model = sr.PopulationConformal("CM12", guarantee="precision").fit(statistics)
     with pytest.raises(NotSupportedError, match="no level"):
-        model.model_.level(Query.of_user(films, 1), 2)
+        model.model_.level(Query.of_user(statistics.interactions, 1), 2)
 
 
 @pytest.fixture(scope="module")

@@ -63,7 +63,7 @@ def test_precision_and_probabilities(run, answer):
     asked = ("recommend", "precise", "--user", "14")
     done = run(*asked, "--precision", "0.2")
     assert "at precision 0.2 with confidence 0.9" in done.out
-    assert "Of what is shown, at least 20%" in done.out
+    assert "At least 20% of the shown items" in done.out
     assert re.search(r"Probability .*\n.* \d+\.\d% \[\d+–\d+\] ", done.out)
     assert "in above" not in done.out
     assert answer(*asked, "--precision", "0.2")["precision"] == 0.2

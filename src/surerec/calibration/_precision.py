@@ -226,7 +226,7 @@ class PrecisionCalibration(UserCalibration):
         claim = self.guarantee_kind.sentence(1 - self.precision, self._future, covers)
         stated = self._stated(
             n,
-            alike=(
+            assumption=(
                 "Assumes users drawn independently, as the {n} calibration users who tested it "
                 "({period}), and no drift since"
             ),

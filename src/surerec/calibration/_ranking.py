@@ -228,7 +228,7 @@ class Outcomes:
     Attributes
     ----------
     cases : Cases
-        The evaluated cases: users with an item known to the statistics whom the scorer can score.
+        The evaluated cases: users that the scorer can score, with a known item.
     owners : array of int
         The case of each held-out item.
     items : array of int

@@ -237,10 +237,10 @@ class UserCalibration(Calibration):
         n = len(self.listed.codes)
         return f"{users} who consume at least one of the {n:,} items of the list"
 
-    def _stated(self, n_users: int, *, alike: str = _EXCHANGEABLE, **fields: Any) -> Guarantee:
+    def _stated(self, n_users: int, *, assumption: str = _EXCHANGEABLE, **fields: Any) -> Guarantee:
         """Return a guarantee with its assumptions.
 
-        `alike` is the assumption about users; `fields` are the other fields of the guarantee.
+        `assumption` is the assumption about users; `fields` are the other fields of the guarantee.
         """
         begin, end = map(day_of, self.period)
         also = f", and that {self.coverage.assumes}" if self.coverage.assumes else ""
@@ -248,7 +248,7 @@ class UserCalibration(Calibration):
         return Guarantee(
             horizon=self._future, n_calibration=n_users, period=(begin, end), **fields
         ).assuming(
-            f"{alike.format(n=f'{n_users:,}', period=f'{begin} to {end}')}{also}.",
+            f"{assumption.format(n=f'{n_users:,}', period=f'{begin} to {end}')}{also}.",
             # Histories are split at different times, so statistics include later interactions.
             "Scores used later interactions of other users." if per_user_split else "",
         )

@@ -164,8 +164,12 @@ class WrappedRecommender(Recommender):
             assumes = f"{scorer.name} as fitted on everything ranks as the calibrated one did"
             self._about = replace(about, future="", assumes=assumes)
             says = self._about.says(scorer)
-            old, about = self.model_.user_level, says.about
-            calibration = replace(old, segmentation=segments, coverage=says.coverage, about=about)
+            calibration = replace(
+                self.model_.user_level,
+                segmentation=segments,
+                coverage=says.coverage,
+                about=says.about,
+            )
             self.model_ = self._fitted(known, scorer, calibration)
         return self._add_item_lists(item_lists)
 
