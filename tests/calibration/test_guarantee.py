@@ -283,17 +283,6 @@ def test_a_loss_that_may_grow_is_not_risk_controlled(many):
         sr.PopulationConformal("CM12", guarantee=NonMonotone()).fit(many)
 
 
-@pytest.mark.parametrize("name", [name for name in GUARANTEE_KINDS if name != "precision"])
-def test_losses_never_grow_with_the_set(name):
-    random = np.random.default_rng(3)
-    owners = np.sort(np.concatenate((np.arange(30), random.integers(0, 30, 60))))
-    entries = random.integers(1, 20, len(owners)).astype(float)
-    curve = find_guarantee(name).curve(entries, owners, 30)
-    levels = curve.levels(np.arange(21.0))
-    assert (np.diff(levels) <= 0).all()
-    assert find_guarantee(name).monotone
-
-
 def test_precision_is_tested_and_has_no_risk_curve():
     precision = find_guarantee("precision")
     assert (precision.monotone, precision.tested) == (False, True)

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 import surerec as sr
 from surerec.calibration import Ranking, observe, profile_cases
-from surerec.errors import InputError
 from surerec.measures import MeasureScorer
 
 
@@ -93,12 +92,3 @@ def test_cases_of_other_data_are_matched_by_id(films):
             there.ranks[there.owners == case].tolist()
             == here.ranks[here.owners == mine[user]].tolist()
         )
-
-
-def test_nan_scores_are_rejected(films):
-    class Broken:
-        def score(self, history, *, without_user=None):  # noqa: ARG002
-            return np.full(films.n_items, np.nan)
-
-    with pytest.raises(InputError, match="Broken gave 90 scores that are not numbers"):
-        observe(Broken(), sr.count_precedence(films), profile_cases(films, 3))

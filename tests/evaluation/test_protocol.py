@@ -41,9 +41,6 @@ def test_chosen_users_are_distinct_and_have_long_histories():
     assert (np.diff(DATA.offsets)[users] >= 12).all()
     assert users.tolist() == choose_users(DATA, 20, min_length=12, random_state=1).tolist()
     assert users.tolist() != choose_users(DATA, 20, min_length=12, random_state=2).tolist()
-
-
-def test_too_short_histories_are_rejected():
     with pytest.raises(sr.InputError, match="no user has 99 items or more"):
         choose_users(DATA, min_length=99)
 

@@ -129,7 +129,7 @@ def test_probabilities_are_refused_where_there_are_none(films, model):
 
 
 def test_a_model_without_probabilities_answers_as_one_with_them(model):
-    state = model.to_spec().state.split("calibration_chances_")[1]
+    state = model.to_spec().state.split("calibration_probabilities_")[1]
     earlier = sr.PopulationConformal("CM12").restore(model.statistics_, state)
     one, two = (each.recommend(user=7, confidence=0.8) for each in (model, earlier))
     assert one.items == two.items

@@ -51,7 +51,7 @@ SWAYED: Final = "this user's held-out interactions decided how items are compare
 _EXCHANGEABLE: Final = (
     "Assumes users exchangeable with the {n} calibration users ({period}) and no drift since"
 )
-_PREFIXES: Final = ("chances_", "segments_", "list_")
+_PREFIXES: Final = ("probabilities_", "segments_", "list_")
 
 
 @dataclass(frozen=True)

@@ -113,13 +113,8 @@ class RiskCurve:
         """Return the curve of some of the calibration users, such as a segment."""
         chosen = check_mask("chosen", chosen, self.n_users)
         kept = chosen[self.owners]
-        new_codes = np.cumsum(chosen) - 1
-        return RiskCurve(
-            self.entries[kept],
-            self.losses[kept],
-            new_codes[self.owners[kept]],
-            int(chosen.sum()),
-        )
+        owners = (np.cumsum(chosen) - 1)[self.owners[kept]]
+        return RiskCurve(self.entries[kept], self.losses[kept], owners, int(chosen.sum()))
 
     @cached_property
     def _steps(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -141,11 +141,8 @@ def _tested_sets(
     losses = np.stack([losses_at(tested, at) for at in thresholds])
     # With an infinite threshold no set supports ε, so there is no set size.
     nothing = np.full(losses.shape[1], np.nan)
-    return TestedSets(
-        thresholds,
-        losses,
-        np.stack([nothing if at == np.inf else sizes_at(at) for at in thresholds]),
-    )
+    sizes = np.stack([nothing if at == np.inf else sizes_at(at) for at in thresholds])
+    return TestedSets(thresholds, losses, sizes)
 
 
 def _sizes(
@@ -295,14 +292,8 @@ def coverage_over_splits(
     >>> abs(found["loss"].item() - 0.2) < 0.03
     True
     """
-    found = measure_sets(
-        outcomes,
-        threshold,
-        guarantee,
-        epsilons=epsilons,
-        n_splits=n_splits,
-        random_state=random_state,
-    )
+    how = {"epsilons": epsilons, "n_splits": n_splits, "random_state": random_state}
+    found = measure_sets(outcomes, threshold, guarantee, **how)
     rows = []
     for at, epsilon in enumerate(epsilons):
         size, floor = found.size_and_floor(at)
