@@ -20,7 +20,7 @@ _IMAGES = Path(__file__).parents[1] / "docs" / "images"
 _USER = 196
 _KINDS = {
     "item-time": "item-level (the paper), in time order",
-    "miss-score": "user-level: recall",
+    "recall-score": "user-level: recall",
     "hit": "user-level: at least one hit",
 }
 

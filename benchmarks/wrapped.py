@@ -35,8 +35,8 @@ from surerec.evaluation import (
     TemporalSplit,
     backtest,
     coverage_over_splits,
-    cut_sets,
     risk_curve,
+    sets_at_thresholds,
 )
 from surerec.measures import as_measure
 from surerec.reports import size_cell
@@ -102,7 +102,7 @@ def newcomers(model: Any, films: sr.Interactions, n_splits: int) -> tuple[pl.Dat
         whole = risk_curve(outcomes, "rank")
         curves = whole.of_owners(calibrates), whole.of_owners(~calibrates)
         tested = np.flatnonzero(~calibrates)
-        found = cut_sets(*curves, outcomes, tested, "rank", CHECKED_EPSILONS)
+        found = sets_at_thresholds(*curves, outcomes, tested, "rank", CHECKED_EPSILONS)
         by_level = zip(CHECKED_EPSILONS, found.losses.mean(1), found.sizes.mean(1), strict=True)
         floor = curves[0].lowest_level()
         rows += [{"epsilon": e, "loss": m, "size": n, "floor": floor} for e, m, n in by_level]

@@ -76,7 +76,7 @@ def test_short_lists_have_a_floor_and_tell_it(halves, scores):
     assert not beyond.guarantee.holds
     assert "in no list of theirs (lists of 10 items)" in str(beyond.guarantee)
     assert len(beyond) < beyond.n_candidates
-    assert f"and all {len(beyond)} items with a score qualify" in str(beyond.guarantee)
+    assert f"and all {len(beyond)} scored items qualify" in str(beyond.guarantee)
     assert "every item qualifies" not in str(beyond.guarantee)
     shorter = sure.recommend(past.users[5], significance=sure.floor_ / 2, k=2)
     assert shorter.guarantee.full is not None
@@ -89,7 +89,7 @@ def test_short_lists_have_a_floor_and_tell_it(halves, scores):
     assert sure.calibration_.unknown_share == pytest.approx(unknown, abs=0.01)
     assert len(beyond) == 10  # what is in no list is in no set
     within = sure.recommend(past.users[5], significance=sure.floor_ + 0.05)
-    assert str(within.guarantee).startswith("Of items new to the user that they consume next")
+    assert str(within.guarantee).startswith("Recall of at least ")
 
 
 @pytest.mark.parametrize("fallback", ["popularity", "CM12"])

@@ -28,7 +28,7 @@ def test_where_items_are_exchangeable_their_guarantee_holds():
     calm = audited_data.calm()
     said = verdicts(calm)
     assert said["item-time"] == said["item-random"] == "holds"
-    assert said["miss-rank"] == said["miss-score"] == said["hit-rank"] == "holds"
+    assert said["recall-rank"] == said["recall-score"] == said["hit-rank"] == "holds"
     assert "both hold here" in calm.overall
     assert not calm.drift["drift"].any()
 
@@ -36,7 +36,7 @@ def test_where_items_are_exchangeable_their_guarantee_holds():
 def test_where_taste_drifts_only_the_user_level_guarantee_holds(moved):
     said = verdicts(moved)
     assert said["item-time"] == "does not hold"
-    assert said["miss-rank"] == said["miss-score"] == "holds"
+    assert said["recall-rank"] == said["recall-score"] == "holds"
     assert "use the user-level guarantee" in moved.overall
     drift = dict(moved.drift.group_by("order").agg(pl.col("drift").all()).iter_rows())
     assert drift == {"in time order": True, "in random order": False}
@@ -58,7 +58,7 @@ def test_groups_of_users_sum_up_to_everyone(moved):
     parts = moved.groups.filter(by="known items").group_by("kind", "epsilon")
     sums = parts.agg(pl.col("n_users").sum(), weighted.sum().name.suffix("_mean"))
     both = sums.join(moved.coverage, on=["kind", "epsilon"])
-    assert set(both["kind"]) == {"item-time", "miss-rank", "miss-score"}
+    assert set(both["kind"]) == {"item-time", "recall-rank", "recall-score"}
     assert both["n_users"].to_list() == both["n"].to_list()
     np.testing.assert_allclose(both["delivered_mean"], both["observed"])
     np.testing.assert_allclose(both["size_mean"], both["size"])
@@ -81,9 +81,9 @@ def test_any_scorer_can_be_audited(drifting):
 @pytest.mark.parametrize(
     ("model", "kinds"),
     [
-        (sr.InductiveConformal("CM3", smoothed=True), {"item-time", "miss-score", "hit-rank"}),
-        (sr.TransductiveConformal(), {"item-time", "miss-rank", "hit-rank"}),
-        (sr.PrecedenceMining(), {"miss-rank", "hit-rank"}),
+        (sr.InductiveConformal("CM3", smoothed=True), {"item-time", "recall-score", "hit-rank"}),
+        (sr.TransductiveConformal(), {"item-time", "recall-rank", "hit-rank"}),
+        (sr.PrecedenceMining(), {"recall-rank", "hit-rank"}),
         (sr.PopulationConformal("CM12", window=100, horizon=0.3), {"item-time", "calendar-1"}),
     ],
 )

@@ -68,8 +68,8 @@ def test_an_audit_says_that_users_are_duplicated(films):
     assert "needs to hold for users without a near-duplicate" in duplicated.overall
     said = {each.kind: each for each in duplicated.verdicts}
     assert not {"holds", "conservative"} & {each.verdict for each in said.values()}
-    assert said["miss-rank"].verdict == "holds in part"
-    assert "need not for users without a near-duplicate in the data" in said["miss-rank"].sentence
+    assert said["recall-rank"].verdict == "holds in part"
+    assert "need not for users without a near-duplicate in the data" in said["recall-rank"].sentence
     assert duplicated.tables()["findings"]["finding"].to_list() == [finding]
 
 

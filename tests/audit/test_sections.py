@@ -23,9 +23,9 @@ def found(films):
 
 def test_new_users_come_first_and_decide(found):
     kinds = [verdict.kind for verdict in found.verdicts]
-    assert kinds[:2] == ["new-miss-score", "new-hit-rank"]
-    assert {"miss-score", "miss-rank", "hit-rank"} < set(kinds)
-    at = found.coverage.filter(kind="new-miss-score", epsilon=0.1).to_dicts()[0]
+    assert kinds[:2] == ["new-recall-score", "new-hit-rank"]
+    assert {"recall-score", "recall-rank", "hit-rank"} < set(kinds)
+    at = found.coverage.filter(kind="new-recall-score", epsilon=0.1).to_dicts()[0]
     assert f"{100 * at['observed']:.1f} %" in found.overall
     assert found.findings == []
     assert not found.support["leak"].any()
@@ -33,7 +33,7 @@ def test_new_users_come_first_and_decide(found):
 
 def test_a_leak_is_a_finding(films):
     found = audit(films, Memoriser, n_users=200)
-    assert {verdict.kind: verdict.verdict for verdict in found.verdicts}["new-miss-score"] == (
+    assert {verdict.kind: verdict.verdict for verdict in found.verdicts}["new-recall-score"] == (
         "does not hold"
     )
     first, *others = found.findings
@@ -70,7 +70,7 @@ def test_who_cannot_be_left_out_is_said(films):
 def test_the_page_says_that_sizes_are_of_hindsight(found):
     page = found.to_html()
     assert "used what other users did later" in page
-    assert "New users: miss rate, cut by score" in page
+    assert "New users: recall, cut by score" in page
     assert "Groups who choose together" in page
 
 

@@ -44,7 +44,7 @@ def fitted(films):
 
 
 def own(found):
-    rows = at_headline(found.groups).filter(kind="miss-score", by="country").to_dicts()
+    rows = at_headline(found.groups).filter(kind="recall-score", by="country").to_dicts()
     return {row["group"]: row for row in rows}
 
 

@@ -66,14 +66,14 @@ def test_windows_that_fall_short_are_named():
     ],
 )
 def test_the_overall_sentence_follows_the_verdicts(item, user, advice):
-    found = {"item-time": item, "miss-score": user}
+    found = {"item-time": item, "recall-score": user}
     verdicts = [of_kind([row(0.1, at - 0.01, at + 0.02, kind)]) for kind, at in found.items()]
     assert advice in overall(verdicts, None)
 
 
 def test_the_two_guarantees_are_compared_at_the_same_level():
     bad = of_kind([row(0.1, 0.89, 0.92), row(0.5, 0.39, 0.41)])
-    users = of_kind([row(e, 1 - e, 1 - e + 0.02, kind="miss-score") for e in (0.1, 0.5)])
+    users = of_kind([row(e, 1 - e, 1 - e + 0.02, kind="recall-score") for e in (0.1, 0.5)])
     said = overall([bad, users], None)
     assert "p-values deliver 40.0 % [39.0–41.0] of 50 % in time order" in said
     assert "guarantee delivers 51.0 % [50.0–52.0] of 50 %" in said

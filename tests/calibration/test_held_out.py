@@ -16,17 +16,13 @@ profiles = st.lists(
 
 
 def read(rows):
-    frame = {"user": [], "item": [], "time": []}
-    for user, consumed in enumerate(rows):
-        for item, time in consumed:
-            frame["user"].append(user)
-            frame["item"].append(item)
-            frame["time"].append(time)
-    return sr.read_interactions(pl.DataFrame(frame), time_format="us")
+    flat = [(user, *row) for user, consumed in enumerate(rows) for row in consumed]
+    frame = pl.DataFrame(flat, schema=["user", "item", "time"], orient="row")
+    return sr.read_interactions(frame, time_format="us")
 
 
 @given(profiles, st.sampled_from([0.2, 0.4, 0.9, 1, 2, 5]), st.integers(1, 3))
-def test_the_past_and_the_future_make_up_the_profile(rows, horizon, min_history):
+def test_history_and_future_make_up_the_profile(rows, horizon, min_history):
     consumed = read(rows)
     lengths = np.diff(consumed.offsets)
     n_future = (
@@ -36,7 +32,7 @@ def test_the_past_and_the_future_make_up_the_profile(rows, horizon, min_history)
     )
     expected = [u for u in range(consumed.n_users) if lengths[u] - n_future[u] >= min_history]
     if not expected:
-        with pytest.raises(InputError, match=f"horizon of {horizon}"):
+        with pytest.raises(InputError, match=f"with horizon={horizon} no user"):
             profile_cases(consumed, horizon, min_history=min_history)
         return
     cases = profile_cases(consumed, horizon, min_history=min_history)
@@ -48,7 +44,7 @@ def test_the_past_and_the_future_make_up_the_profile(rows, horizon, min_history)
 
 
 @given(profiles, st.integers(0, 40), st.integers(1, 20), st.sampled_from([0.4, 1, 3]))
-def test_a_window_takes_what_happened_in_it(rows, begin, length, horizon):
+def test_a_window_holds_out_its_interactions(rows, begin, length, horizon):
     consumed = read(rows)
     expected = {}
     for user in range(consumed.n_users):
@@ -61,7 +57,7 @@ def test_a_window_takes_what_happened_in_it(rows, begin, length, horizon):
         if known and future:
             expected[user] = known, future
     if not expected:
-        with pytest.raises(InputError, match="no future to look at"):
+        with pytest.raises(InputError, match="no user with 1 known items consumed an item"):
             window_cases(consumed, begin, begin + length, horizon, min_history=1)
         return
     cases = window_cases(consumed, begin, begin + length, horizon, min_history=1)
@@ -75,12 +71,12 @@ def test_a_window_takes_what_happened_in_it(rows, begin, length, horizon):
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.0, 0.0, 1.5, True, "5", None])
-def test_an_impossible_horizon_is_refused(wrong):
+def test_an_invalid_horizon_is_rejected(wrong):
     with pytest.raises(InputError, match="horizon is"):
         check_horizon(wrong)
 
 
-def test_a_sample_is_the_same_for_the_same_seed():
+def test_a_sample_depends_on_the_random_state():
     films = sr.datasets.synthetic(n_users=80, n_items=40, n_rows=1200, random_state=3)
     cases = profile_cases(films, 0.4)
     assert cases.sample(10, 1).users.tolist() == cases.sample(10, 1).users.tolist()
@@ -89,7 +85,7 @@ def test_a_sample_is_the_same_for_the_same_seed():
 
 
 @given(profiles, st.integers(0, 40))
-def test_until_leaves_out_what_came_later_and_keeps_all_codes(rows, time):
+def test_until_drops_later_interactions_and_keeps_codes(rows, time):
     consumed = read(rows)
     past = consumed.until(time)
     assert past.users is consumed.users

@@ -1,4 +1,4 @@
-"""Sets and p-values of item-level calibration are those of scoring all items."""
+"""Sets and p-values of item-level calibration equal those from all scores."""
 
 import numpy as np
 import pytest
@@ -10,8 +10,8 @@ from surerec.measures import MeasureScorer, Query
 
 @pytest.mark.parametrize("n_items", [20, 400])
 @pytest.mark.parametrize("held", [None, 0.0, 0.4])
-def test_sets_and_p_values_are_those_of_all_scores(n_items, held):
-    """Whether all rows of counts are held, or a share of them, or none."""
+def test_sets_and_p_values_equal_those_of_all_scores(n_items, held):
+    """With all rows of counts in memory, some of them, or none."""
     n_rows = min(4_000, 75 * n_items)
     data = sr.datasets.synthetic(n_users=150, n_items=n_items, n_rows=n_rows, random_state=1)
     counts = within = sr.count_precedence(data, strategy="dense")
@@ -21,13 +21,10 @@ def test_sets_and_p_values_are_those_of_all_scores(n_items, held):
     model = sr.InductiveConformal("CM12").fit(within)
     for user in range(0, data.n_users, 3):
         profile = data.consumed(user).astype(np.int64)
-        asked = (Query.of_user(data, user), None), (Query(profile), None)
+        queries = (Query.of_user(data, user), None), (Query(profile), None)
         # A user who consumed more than is known, some of it candidates.
-        more_than_known = (
-            Query(profile[:9], (user,)),
-            profile[9:],
-        )
-        for query, candidates in (*asked, more_than_known):
+        more_than_known = Query(profile[:9], (user,)), profile[9:]
+        for query, candidates in (*queries, more_than_known):
             found = model.model_.assess(query, candidates)
             n_training = len(query.history) - found.n_calibration
             scores = MeasureScorer(counts, "CM12").score_query(query.first(n_training))
@@ -36,7 +33,7 @@ def test_sets_and_p_values_are_those_of_all_scores(n_items, held):
             np.testing.assert_array_equal(found.score, right.score)
 
 
-def test_answers_that_are_kept_keep_no_rows_from_others():
+def test_kept_results_do_not_block_cached_rows():
     data = sr.datasets.synthetic(n_users=150, n_items=60, n_rows=4_000, random_state=2)
     within = sr.count_precedence(data, strategy="bounded", memory=4_000)
     model = sr.InductiveConformal("CM12").fit(within)

@@ -36,7 +36,7 @@ def predict(curve, n_known, bins, **how):
     return curve.predict(bins.ravel(), ranks, n_known, owners, **how)
 
 
-def test_rates_that_are_logistic_are_found():
+def test_logistic_rates_are_recovered():
     n_known, bins, rates, *_ = users(np.random.default_rng(1), 400)
     found = predict(curve_of(0, 3000), n_known, bins).probability.reshape(rates.shape)
     assert np.abs(found - rates).mean() < 0.01
@@ -52,8 +52,8 @@ def test_probabilities_never_rise_down_a_list_and_lie_in_their_interval():
     assert (found.probability <= found.high).all()
 
 
-def test_the_intervals_of_items_hold_though_the_items_of_a_user_are_alike():
-    """Let users differ by far more than their items do: an interval over items would fail."""
+def test_intervals_cover_despite_similar_items_of_a_user():
+    """Users differ by far more than their items, so an interval over items would fail."""
     rng = np.random.default_rng(5)
     n_known, bins, rates, *_ = users(rng, 1000, spread=1.5)
     inside = []
@@ -64,7 +64,7 @@ def test_the_intervals_of_items_hold_though_the_items_of_a_user_are_alike():
     assert np.mean(inside) >= 0.9
 
 
-def test_a_user_who_is_left_out_has_no_part_in_it():
+def test_a_left_out_user_has_no_effect():
     curve = curve_of(3, 60)
     hits = curve.hits.copy()
     hits[7] = curve.counts[7]
@@ -77,7 +77,7 @@ def test_a_user_who_is_left_out_has_no_part_in_it():
 
 
 @pytest.mark.parametrize("share", [0, 1])
-def test_where_nothing_or_everything_is_consumed_it_stays_finite(share):
+def test_it_is_finite_if_nothing_or_everything_is_consumed(share):
     curve = curve_of(0, 30)
     curve = ItemCurve(BINS, curve.counts, curve.counts * share, curve.n_known)
     n_known, bins, *_ = users(np.random.default_rng(1), 5)
@@ -86,7 +86,7 @@ def test_where_nothing_or_everything_is_consumed_it_stays_finite(share):
     assert np.abs(found[0] - share).max() < 0.05
 
 
-def test_without_cases_there_is_no_curve():
+def test_no_cases_are_rejected():
     nothing = np.zeros((0, BINS.n), dtype=np.int32)
     with pytest.raises(InputError, match="no calibration cases"):
         ItemCurve(BINS, nothing, nothing, np.empty(0, dtype=np.int64))

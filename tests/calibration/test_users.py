@@ -8,10 +8,11 @@ from surerec._words import DAY
 from surerec.calibration import UserCalibration, profile_cases, window_cases
 from surerec.errors import NotSupportedError
 from surerec.measures import Query
-from tests.calibration.test_declaration import Forgets, Memory, Silent
+from tests.calibration.test_declaration import LeavesOut, Memory, Undeclared
 
 EPSILON = 0.2
-NOISE = 0.04  # some 200 people with six items each
+HOLDS = "Recall of at lea"
+NOISE = 0.04  # about 200 users with six items each
 
 
 @pytest.fixture(scope="module")
@@ -20,18 +21,18 @@ def films():
 
 
 @pytest.fixture(scope="module")
-def newcomers(films):
+def new_users(films):
     return np.random.default_rng(1).permutation(films.n_users)[:250]
 
 
 @pytest.fixture(scope="module")
-def seen(films, newcomers):
-    return films.without_users(newcomers)
+def seen(films, new_users):
+    return films.without_users(new_users)
 
 
 def served(model, films, cases, *, known):
-    """Measure what people miss of their future, and collect how what they are told begins."""
-    lost, told = [], set()
+    """Return the mean loss of users, and the beginnings of their guarantees."""
+    lost, sentences = [], set()
     for case in range(len(cases)):
         history, future = (
             films.items.ids.gather(codes).to_list()
@@ -40,17 +41,17 @@ def served(model, films, cases, *, known):
         user = films.users[int(cases.users[case])] if known else None
         picks = model.recommend(user, history=history, significance=EPSILON)
         lost.append(1 - len(set(picks.items) & set(future)) / len(future))
-        told.add(str(picks.guarantee).split(":")[0][:16])
+        sentences.add(str(picks.guarantee).split(":")[0][:16])
     assert len(lost) > 90
-    return np.mean(lost), told
+    return np.mean(lost), sentences
 
 
-def by_who(model, films, seen, newcomers):
-    """Return, for each kind of person, the share missed and what they are told."""
+def by_who(model, films, seen, new_users):
+    """Return the mean loss and the guarantees for each kind of user."""
     cases = profile_cases(films, 0.4)
     calibrating = set(seen.users.ids.gather(model.calibration_.users).to_list())
     ids = films.users.ids.gather(cases.users).to_list()
-    is_new = np.isin(cases.users, newcomers)
+    is_new = np.isin(cases.users, new_users)
     calibrates = np.array([i in calibrating for i in ids])
     groups = {"new": is_new, "calibrates": calibrates, "known": ~is_new & ~calibrates}
     return {
@@ -58,65 +59,64 @@ def by_who(model, films, seen, newcomers):
     }
 
 
-@pytest.mark.parametrize("recipe", ["CM12", "NCM16", Forgets, "learned"])
-def test_what_leaves_users_out_keeps_its_promise_to_everybody(films, seen, newcomers, recipe):
-    model = sr.PopulationConformal(recipe, n_calibration=330).fit(seen)
-    for who, (lost, told) in by_who(model, films, seen, newcomers).items():
+@pytest.mark.parametrize("measure", ["CM12", "NCM16", LeavesOut, "learned"])
+def test_a_scorer_that_leaves_users_out_covers_all_users(films, seen, new_users, measure):
+    model = sr.PopulationConformal(measure, n_calibration=330).fit(seen)
+    for who, (lost, sentences) in by_who(model, films, seen, new_users).items():
         assert lost == pytest.approx(EPSILON, abs=NOISE), who
-        assert told == {"Of the last 40% "}, who
+        assert sentences == {HOLDS}, who
 
 
-def test_what_cannot_leave_users_out_keeps_it_to_whoever_it_has_not_seen(films, seen, newcomers):
-    found = by_who(sr.PopulationConformal(Memory).fit(seen), films, seen, newcomers)
+def test_a_scorer_that_cannot_leave_users_out_covers_unseen_users(films, seen, new_users):
+    found = by_who(sr.PopulationConformal(Memory).fit(seen), films, seen, new_users)
     for who in ("new", "calibrates"):
         assert found[who][0] == pytest.approx(EPSILON, abs=NOISE), who
-        assert found[who][1] == {"Of the last 40% "}, who
-    lost, told = found["known"]
-    assert lost < EPSILON - 2 * NOISE  # it knows their futures: a promise would mean nothing
-    assert told == {"No guarantee"}
+        assert found[who][1] == {HOLDS}, who
+    lost, sentences = found["known"]
+    assert lost < EPSILON - 2 * NOISE  # it knows their futures, so a guarantee would mean nothing
+    assert sentences == {"No guarantee"}
 
 
 @pytest.mark.filterwarnings("ignore::surerec.errors.StaleModelWarning")
-def test_fitted_again_after_a_window_it_keeps_it_to_newcomers_only(films):
-    newcomers = np.arange(0, films.n_users, 2)  # half of all: not everybody is there in a window
+def test_refitted_after_a_window_it_covers_new_users_only(films):
+    new_users = np.arange(0, films.n_users, 2)  # half of all, as not all users are in a window
     end = int(films.times.max()) + 1
     day = end - 200 * DAY
     model = sr.PopulationConformal(Memory, window=200, threshold="rank")
-    model.fit(films.without_users(newcomers).until(day))
+    model.fit(films.without_users(new_users).until(day))
     cases = window_cases(films, day, end, 0.4)
-    lost, told = served(model, films, cases[np.isin(cases.users, newcomers)], known=False)
-    assert lost == pytest.approx(EPSILON, abs=2 * NOISE)  # the calendar has moved on by a window
-    assert told == {"Of items new to "}
-    others = cases[~np.isin(cases.users, newcomers)]
+    lost, sentences = served(model, films, cases[np.isin(cases.users, new_users)], known=False)
+    assert lost == pytest.approx(EPSILON, abs=2 * NOISE)  # one window later
+    assert sentences == {HOLDS}
+    others = cases[~np.isin(cases.users, new_users)]
     assert served(model, films, others, known=True)[1] == {"No guarantee"}
 
 
-@pytest.mark.parametrize("kind", [Memory, Silent])
-def test_what_comes_fitted_or_says_nothing_would_break_it(films, seen, newcomers, kind):
+@pytest.mark.parametrize("kind", [Memory, Undeclared])
+def test_fitted_or_undeclared_scorers_cover_no_user(films, seen, new_users, kind):
     model = sr.PopulationConformal(kind(sr.count_precedence(seen)), n_calibration=330).fit(seen)
-    found = by_who(model, films, seen, newcomers)
-    assert found["new"][0] > EPSILON + 2 * NOISE  # which is why nobody is promised anything
-    assert all(told == {"No guarantee"} for _, told in found.values())
+    found = by_who(model, films, seen, new_users)
+    assert found["new"][0] > EPSILON + 2 * NOISE  # why no user is covered
+    assert all(sentences == {"No guarantee"} for _, sentences in found.values())
 
 
 @pytest.mark.parametrize(
-    "settings", [{"threshold": "score"}, {"threshold": "rank"}, {"groups": 2}, {"guarantee": "hit"}]
+    "settings",
+    [{"threshold": "score"}, {"threshold": "rank"}, {"segments": 2}, {"guarantee": "hit"}],
 )
-def test_the_level_of_an_item_is_that_of_an_assessment(settings) -> None:
-    films = sr.datasets.synthetic(n_users=120, n_items=50, n_rows=2400, random_state=3)
-    model = sr.PopulationConformal("CM12", **settings).fit(films).model_
-    for user in range(0, 120, 7):
-        query = Query.of_user(films, user)
+def test_the_level_of_an_item_equals_that_of_an_assessment(statistics, settings):
+    model = sr.PopulationConformal("CM12", **settings).fit(statistics).model_
+    for user in range(0, 300, 17):
+        query = Query.of_user(statistics.interactions, user)
         some = model.candidates(query)[:9].tolist()
         levels = model.assess(query).levels_below[:9].tolist()
         assert [model.level(query, item) for item in some] == levels
 
 
-def test_a_promise_of_precision_has_no_levels() -> None:
-    films = sr.datasets.synthetic(n_users=120, n_items=50, n_rows=2400, random_state=3)
-    model = sr.PopulationConformal("CM12", guarantee="precision").fit(films)
+def test_a_precision_guarantee_has_no_levels(statistics):
+    model = sr.PopulationConformal("CM12", guarantee="precision").fit(statistics)
     with pytest.raises(NotSupportedError, match="no level"):
-        model.model_.level(Query.of_user(films, 1), 2)
+        model.model_.level(Query.of_user(statistics.interactions, 1), 2)
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +129,7 @@ def statistics():
 SETTINGS = [
     {"measure": "CM12", "threshold": "score"},
     {"measure": "CM12", "threshold": "rank"},
-    {"measure": "CM12", "threshold": "score", "groups": 3},
+    {"measure": "CM12", "threshold": "score", "segments": 3},
     {"measure": "CM3", "threshold": "score", "guarantee": "hit", "horizon": 5},
     {"measure": "NCM14", "threshold": "score"},  # values below 0 are shifted
     {"measure": "CM4", "threshold": "score", "n_calibration": 15},  # without probabilities
@@ -137,9 +137,9 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
-@pytest.mark.parametrize("k", [1, 20, 70, None])  # kept in order as found, and sorted
+@pytest.mark.parametrize("k", [1, 20, 70, None])  # kept in order, and sorted
 @pytest.mark.parametrize("confidence", [0.5, 0.9])
-def test_as_one_by_one(statistics, monkeypatch, settings, k, confidence):
+def test_batches_equal_single_users(statistics, monkeypatch, settings, k, confidence):
     model = sr.PopulationConformal(**settings).fit(statistics)
     fast = model.recommend_many(confidence=confidence, k=k)
     new = {"ann": model.items_.ids[:6].to_list(), "bob": model.items_.ids[30:33].to_list()}

@@ -33,7 +33,7 @@ def test_fit_saves_what_holds_first_and_the_paper_beside_it(cli, log):
     done = cli("fit", "shop.csv", "model")
     assert (done.code, done.out) == (0, "")
     assert list(load_all(at / "model")) == ["recall-cm12", "icrs12"]
-    guarantee = "keeps 90% of items new to the user that they will consume"
+    guarantee = "contains 90% of the new items a user consumes next, on average"
     assert f"recall-cm12  {guarantee}, and answers" in done.err
     assert f"icrs12           {guarantee}, if their taste stands still" in done.err
     assert re.search(r"^Fitted in [\d.]+ s(: [\w ,.]+)?\.$", done.err, re.MULTILINE)
@@ -98,21 +98,21 @@ def test_small_shops_get_the_paper_alone_and_the_reason(cli, log, n_users, n_ite
     assert asked.code == (2 if n_items < 5 else 0)  # refused rather than left out
 
 
-KEEPS = "keeps 80% of items new to the user that they will consume"
+ITEM = "contains each new item a user consumes next with probability 80%"
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("recall-cm3", KEEPS),
-        ("hit-cm3", "has at least one hit among items new to the user, for 80% of users"),
-        ("precision-cm3", "shows few items new to the user, of which a stated share is consumed"),
-        ("icrs3", f"{KEEPS}, if their taste stands still"),
-        ("crs-max", f"{KEEPS}: the older method, not proven"),
-        ("precedence-mining", "only ranks, and promises nothing"),
+        ("recall-cm3", "contains 80% of the new items a user consumes next, on average"),
+        ("hit-cm3", "contains a new item that the user consumes next, for 80% of users"),
+        ("precision-cm3", "shows a short list of new items, of which a stated share is consumed"),
+        ("icrs3", ITEM),
+        ("crs-max", f"{ITEM} (older method, not proven)"),
+        ("precedence-mining", "ranks items, without a guarantee"),
     ],
 )
-def test_recommenders_say_what_they_promise_in_a_few_words(name, words):
+def test_headlines(name, words):
     films = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=900, random_state=1)
     assert make_recommender(name).fit(films).headline(0.8) == words
 

@@ -16,10 +16,10 @@ TOGETHER = ("recommend", "model", "--confidence", "0.8")
 def test_the_table_says_the_sizes_and_the_guarantee(run):
     done = run("recommend", "icrs3", "--user", "9", "--confidence", "0.7", "--show", "3")
     assert "items at confidence 0.7" in done.out
-    assert "Guarantee: An item new to the user that they will consume is left out" in done.out
+    assert "Guarantee: An item new to the user that they consume next is left out" in done.out
     assert "Thing" in done.out
     done = run("recommend", "model", "--user", "9", "--confidence", "0.7", "--show", "3")
-    assert "at most 30% is left out on average over users" in done.out
+    assert "Recall of at least 70% on average over users" in done.out
     assert "p-value" not in done.out
     assert "in above" in done.out
 
@@ -63,7 +63,7 @@ def test_precision_and_probabilities(run, answer):
     asked = ("recommend", "precise", "--user", "14")
     done = run(*asked, "--precision", "0.2")
     assert "at precision 0.2 with confidence 0.9" in done.out
-    assert "Of what is shown, at least 20%" in done.out
+    assert "At least 20% of the shown items" in done.out
     assert re.search(r"Probability .*\n.* \d+\.\d% \[\d+–\d+\] ", done.out)
     assert "in above" not in done.out
     assert answer(*asked, "--precision", "0.2")["precision"] == 0.2

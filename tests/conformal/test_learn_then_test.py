@@ -23,7 +23,7 @@ def slow_p_value(losses, level, delta):
 
 
 @given(st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, np.nan]), max_size=15), LEVELS)
-def test_the_p_value_is_one_over_the_best_capital(losses, level):
+def test_the_p_value_is_one_over_the_largest_capital(losses, level):
     found = betting_p_value(np.array(losses), level, delta=0.1)
     assert found == pytest.approx(slow_p_value(losses, level, 0.1))
 
@@ -37,7 +37,7 @@ LOSSES = {
 
 @pytest.mark.parametrize("kind", LOSSES)
 @pytest.mark.parametrize("n", [20, 400])
-def test_a_true_level_is_rejected_no_more_often_than_allowed(kind, n):
+def test_a_true_level_is_rejected_at_most_at_the_nominal_rate(kind, n):
     rng = np.random.default_rng(n)
     draws = 2000
     rejected = sum(
@@ -49,8 +49,8 @@ def test_a_true_level_is_rejected_no_more_often_than_allowed(kind, n):
 N_BINS = 30
 
 
-def draw_people(rng, n):
-    """Let an item's chance grow with its bin, and people differ in how much they take."""
+def draw_users(rng, n):
+    """Probabilities grow with the bin, and users differ in how much they consume."""
     probabilities = np.linspace(0.02, 0.85, N_BINS)
     counts = rng.poisson(np.geomspace(40, 0.05, N_BINS), (n, N_BINS))
     eager = rng.beta(4, 2, n)[:, None] * 1.2
@@ -59,28 +59,28 @@ def draw_people(rng, n):
 
 @pytest.fixture(scope="module")
 def truth():
-    """The mean loss of served people at each threshold, from very many of them."""
-    everyone = ServedPrecision(
-        *draw_people(np.random.default_rng(99), 100_000), np.zeros(100_000, bool)
+    """The mean loss of served users at each threshold, from very many users."""
+    population = ServedPrecision(
+        *draw_users(np.random.default_rng(99), 100_000), np.zeros(100_000, bool)
     )
-    return np.nanmean(everyone.losses, axis=1)
+    return np.nanmean(population.losses, axis=1)
 
 
 @pytest.mark.parametrize("precision", [0.2, 0.3, 0.45])
-def test_of_500_draws_at_least_87_percent_keep_what_they_promise(truth, precision):
+def test_at_least_87_percent_of_500_draws_have_the_precision(truth, precision):
     kept, passed = 0, 0
     for random_state in range(500):
         rng = np.random.default_rng((random_state, 1))
-        found = ServedPrecision(*draw_people(rng, 400), np.arange(400) % 4 == 0)
+        found = ServedPrecision(*draw_users(rng, 400), np.arange(400) % 4 == 0)
         at = found.passed(precision)
         passed += at is not None
         kept += at is None or truth[at.threshold] <= 1 - precision
     assert kept >= 0.87 * 500
-    assert passed > 400  # it is no promise that is never made
+    assert passed > 400  # the guarantee is made often enough
 
 
 def slow_passed(counts, hits, chooses, precision):
-    """Look at every threshold, user by user."""
+    """Test every threshold, user by user."""
 
     def loss(user, threshold):
         shown = counts[user, threshold:].sum()
@@ -98,7 +98,7 @@ def slow_passed(counts, hits, chooses, precision):
 
 
 @given(st.integers(0, 2**32), st.sampled_from([0.2, 0.5]))
-def test_thresholds_are_tested_in_sequence_by_those_who_did_not_choose(random_state, precision):
+def test_thresholds_are_tested_in_sequence_by_other_users(random_state, precision):
     rng = np.random.default_rng(random_state)
     counts = rng.integers(0, 3, (40, 5))
     hits = rng.binomial(counts, np.linspace(0.1, 0.9, 5))
@@ -113,9 +113,9 @@ def test_thresholds_are_tested_in_sequence_by_those_who_did_not_choose(random_st
     assert mine == ServedPrecision(counts[others], hits[others], chooses[others]).passed(precision)
 
 
-def test_an_empty_list_is_nobodys_success():
-    # Two in a hundred are shown anything and take none of it; counting the others as served
-    # without a loss would promise a precision of 0.98.
+def test_an_empty_list_is_not_a_success():
+    # One in eight users is shown items and consumes none. Counting the others as served without a
+    # loss would guarantee a high precision.
     counts = np.zeros((400, 1), int)
     counts[::8] = 5
     found = ServedPrecision(counts, np.zeros_like(counts), np.arange(400) % 4 == 0)

@@ -26,8 +26,8 @@ def no_hit(entries, threshold):
     return Fraction(all(e > threshold or np.isinf(e) for e in entries))
 
 
-def slow_cut(users, loss, epsilon):
-    """Try every cut, smallest first, in fractions."""
+def slow_threshold(users, loss, epsilon):
+    """Try every threshold, smallest first, in fractions."""
     epsilon = Fraction(epsilon).limit_denominator(100)
     for threshold in [-np.inf, *sorted({e for entries in users for e in entries if e < np.inf})]:
         if (sum(loss(entries, threshold) for entries in users) + 1) / (len(users) + 1) <= epsilon:
@@ -36,9 +36,9 @@ def slow_cut(users, loss, epsilon):
 
 
 @given(USERS, EPSILONS, st.sampled_from([("of_shares", miss), ("of_first", no_hit)]))
-def test_the_cut_is_the_smallest_that_keeps_the_promise(users, epsilon, kind):
+def test_the_threshold_is_the_smallest_with_the_risk(users, epsilon, kind):
     name, loss = kind
-    assert curve_of(users, name).threshold(epsilon) == slow_cut(users, loss, epsilon)
+    assert curve_of(users, name).threshold(epsilon) == slow_threshold(users, loss, epsilon)
 
 
 @given(USERS, EPSILONS, st.integers(1, 13))
@@ -49,19 +49,19 @@ def test_an_item_is_in_the_set_exactly_below_its_level(users, epsilon, entry):
 
 
 @given(USERS.filter(lambda users: len(users) > 1), st.data())
-def test_leaving_a_user_out_is_calibrating_without_them(users, data):
+def test_leaving_a_user_out_equals_calibrating_without_them(users, data):
     who = data.draw(st.integers(0, len(users) - 1))
     others = curve_of(users[:who] + users[who + 1 :])
-    wanted = np.arange(0, 14)
-    assert curve_of(users).levels(wanted, without=who) == pytest.approx(others.levels(wanted))
+    entries = np.arange(0, 14)
+    assert curve_of(users).levels(entries, without=who) == pytest.approx(others.levels(entries))
     assert curve_of(users).lowest_level(without=who) == pytest.approx(others.lowest_level())
 
 
 @given(USERS.filter(len), st.lists(st.tuples(st.integers(0, 13), st.integers(-1, 30))))
-def test_levels_of_many_are_those_of_each(users, asked):
+def test_levels_of_many_equal_those_of_each(users, queried):
     curve = curve_of(users)
-    entries = np.array([entry for entry, _ in asked], dtype=np.float64)
-    without = np.array([who if who < len(users) else -1 for _, who in asked], dtype=np.int64)
+    entries = np.array([entry for entry, _ in queried], dtype=np.float64)
+    without = np.array([who if who < len(users) else -1 for _, who in queried], dtype=np.int64)
     right = [
         curve.levels([entry], without=None if who < 0 else int(who))[0]
         for entry, who in zip(entries, without, strict=True)
@@ -70,19 +70,19 @@ def test_levels_of_many_are_those_of_each(users, asked):
 
 
 @given(USERS, st.data())
-def test_a_group_is_its_users_alone(users, data):
+def test_a_segment_depends_on_its_users_alone(users, data):
     chosen = np.array(data.draw(st.lists(st.booleans(), min_size=len(users), max_size=len(users))))
     group = [entries for entries, kept in zip(users, chosen, strict=True) if kept]
     if not group:
         return
-    wanted = np.arange(0, 14)
-    assert curve_of(users).of_owners(chosen).levels(wanted) == pytest.approx(
-        curve_of(group).levels(wanted)
+    entries = np.arange(0, 14)
+    assert curve_of(users).of_owners(chosen).levels(entries) == pytest.approx(
+        curve_of(group).levels(entries)
     )
 
 
 @pytest.mark.parametrize(("epsilon", "needed"), [(0.5, 1), (0.1, 9), (0.05, 19), (0.01, 99)])
-def test_too_few_users_can_promise_nothing(epsilon, needed):
+def test_too_few_users_support_no_threshold(epsilon, needed):
     assert users_needed(epsilon) == needed
     perfect = RiskCurve.of_shares(np.ones(needed), np.arange(needed), needed)
     assert perfect.threshold(epsilon) == 1
@@ -91,13 +91,13 @@ def test_too_few_users_can_promise_nothing(epsilon, needed):
         assert fewer.threshold(epsilon) == np.inf
 
 
-def test_entries_that_are_not_numbers_are_refused():
-    with pytest.raises(InputError, match="not all numbers"):
+def test_nan_entries_are_rejected():
+    with pytest.raises(InputError, match="entries are NaN"):
         RiskCurve.of_shares([np.nan], [0], 1)
 
 
 def test_the_expected_loss_is_at_most_epsilon_over_many_draws():
-    """Exchangeable users: the mean loss of the next one over 2,000 calibrations of 99 users."""
+    """The mean loss of the next exchangeable user, over 2,000 calibrations on 99 users."""
     rng = np.random.default_rng(1)
     owners, losses = np.repeat(np.arange(99), 3), []
     for _ in range(2_000):

@@ -1,10 +1,10 @@
-"""A planted leak."""
+"""A scorer with a leak."""
 
 from surerec.measures import MeasureScorer, Scorer
 
 
 class Memoriser(Scorer):
-    """Does not say that it leaves nobody out, and knows which rare items its users consumed."""
+    """Does not declare that it leaves no user out, and knows the rare items of its users."""
 
     rare = 20
 

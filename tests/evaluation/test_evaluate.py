@@ -9,7 +9,7 @@ DATA = sr.datasets.synthetic(n_users=80, n_items=60, n_rows=2_000, random_state=
 COUNTS = sr.count_precedence(DATA)
 
 
-def test_a_scorer_is_judged_as_the_recommender_that_uses_it():
+def test_a_scorer_is_evaluated_like_its_recommender():
     scorer = {"scorer": MeasureScorer(COUNTS, "CM8")}
     recommender = {"recommender": sr.InductiveConformal("CM8")}
     for order in ("time", "random"):
@@ -18,19 +18,19 @@ def test_a_scorer_is_judged_as_the_recommender_that_uses_it():
         assert one.users.drop("algorithm").equals(other.users.drop("algorithm"))
 
 
-def test_only_p_values_in_steps_have_a_validity():
+def test_only_discrete_p_values_have_a_validity():
     models = {
         "a": sr.InductiveConformal("CM3"),
         "b": sr.PrecedenceMining(),
         "c": sr.TransductiveConformal("median"),
         "d": sr.InductiveConformal("CM3", smoothed=True),
     }
-    group_guarantee = evaluate(models, DATA, n_users=20)
-    assert set(group_guarantee.validity()["algorithm"]) == {"a", "c"}
-    assert group_guarantee.curves().height == 4 * 50
+    found = evaluate(models, DATA, n_users=20)
+    assert set(found.validity()["algorithm"]) == {"a", "c"}
+    assert found.curves().height == 4 * 50
 
 
-def test_a_scorer_that_knows_the_future_is_perfect_and_one_that_knows_nothing_is_not():
+def test_a_scorer_that_knows_the_future_is_perfect():
     class Scores:
         def __init__(self, found):
             self.found = found
@@ -46,11 +46,11 @@ def test_a_scorer_that_knows_the_future_is_perfect_and_one_that_knows_nothing_is
     assert auc == {"prophet": 1.0, "nothing": 0.5}
 
 
-def test_bad_input():
-    with pytest.raises(sr.InputError, match="nothing to evaluate"):
+def test_invalid_input_is_rejected():
+    with pytest.raises(sr.InputError, match="algorithms is empty"):
         evaluate({}, DATA)
     given = sr.PrecedenceStatistics.from_counts([[0, 1], [0, 0]], [1, 1], 1)
-    with pytest.raises(sr.InputError, match="no users: there is nobody to evaluate"):
+    with pytest.raises(sr.InputError, match="no user can be evaluated"):
         evaluate({"a": sr.PrecedenceMining()}, given)
     with pytest.raises(sr.InputError, match="k is 0"):
         evaluate({"a": sr.PrecedenceMining()}, DATA, k=0)

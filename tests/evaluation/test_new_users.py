@@ -6,7 +6,6 @@ import surerec as sr
 from surerec.calibration import observe, profile_cases
 from surerec.errors import InputError
 from surerec.evaluation import losses_at, miss_by_support, new_user_test, risk_curve, split_users
-from surerec.measures import MeasureScorer
 
 
 @pytest.fixture(scope="module")
@@ -121,12 +120,6 @@ def test_a_users_items_are_not_counted_as_independent():
         sides = [_items(side, [1] * n, out, users) for side in ("calibration", "new")]
         errors.append(miss_by_support(pl.concat(sides))["standard_error"][1])
     assert errors[1] > 2.5 * errors[0]
-
-
-def test_what_comes_fitted_is_refused(films):
-    scorer = MeasureScorer(sr.count_precedence(films), "CM12")
-    with pytest.raises(InputError, match="comes fitted"):
-        new_user_test(films, scorer)
 
 
 @pytest.mark.parametrize(

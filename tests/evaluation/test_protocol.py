@@ -10,7 +10,7 @@ from surerec.evaluation import EPSILONS, choose_users, split_user, validity
 DATA = sr.datasets.synthetic(n_users=60, n_items=80, n_rows=1_500, random_state=4)
 
 
-def test_profiles_are_split_in_time_order_as_the_paper_does():
+def test_histories_are_split_in_time_order_as_in_the_paper():
     # n = 25: ⌊7.5 + ½⌋ = 8 training, 8 calibration, 9 test items
     one = sr.Interactions.from_profiles([0, 25], np.arange(25))
     split = split_user(one, 0)
@@ -21,7 +21,7 @@ def test_profiles_are_split_in_time_order_as_the_paper_does():
 
 
 @given(st.integers(0, 59), st.integers(0, 3))
-def test_the_random_split_shuffles_only_what_follows_the_training_items(user, random_state):
+def test_the_random_split_shuffles_only_items_after_training(user, random_state):
     ordered, random = (
         split_user(DATA, user),
         split_user(DATA, user, order="random", random_state=random_state),
@@ -35,21 +35,18 @@ def test_the_random_split_shuffles_only_what_follows_the_training_items(user, ra
     assert again.test.tolist() == random.test.tolist()
 
 
-def test_users_are_chosen_once_each_among_the_long_enough():
+def test_chosen_users_are_distinct_and_have_long_histories():
     users = choose_users(DATA, 20, min_length=12, random_state=1)
     assert len(set(users.tolist())) == 20
     assert (np.diff(DATA.offsets)[users] >= 12).all()
     assert users.tolist() == choose_users(DATA, 20, min_length=12, random_state=1).tolist()
     assert users.tolist() != choose_users(DATA, 20, min_length=12, random_state=2).tolist()
-
-
-def test_too_few_long_profiles_is_one_clear_sentence():
-    with pytest.raises(sr.InputError, match="no user took 99 items or more"):
+    with pytest.raises(sr.InputError, match="no user has 99 items or more"):
         choose_users(DATA, min_length=99)
 
 
 @given(st.data(), st.integers(1, 12))
-def test_validity_counts_what_the_sets_hold(data, levels):
+def test_validity_counts_the_items_of_sets(data, levels):
     counts = np.array(data.draw(st.lists(st.integers(1, levels), min_size=1)))
     relevant = np.array(
         data.draw(st.lists(st.booleans(), min_size=len(counts), max_size=len(counts)))

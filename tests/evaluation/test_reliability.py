@@ -1,4 +1,4 @@
-"""Items are consumed as often as their probabilities say, by users who calibrated none."""
+"""New users consume items as often as predicted."""
 
 import numpy as np
 import polars as pl
@@ -40,30 +40,30 @@ def test_new_users_consume_what_was_predicted(cohorts, group):
     assert found.low <= 0.95 <= found.high
 
 
-def test_probabilities_are_those_that_a_recommender_tells():
+def test_probabilities_equal_those_of_a_recommender():
     films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, random_state=3)
     fitted = np.arange(0, 300, 2)
     found = new_user_reliability(films, fitted=fitted).row(0, named=True)
     mine = sr.read_interactions(films.without_users(np.arange(1, 300, 2)).to_frame())
     model = sr.PopulationConformal("CM12").fit(mine)
-    said, consumed = [], []
+    predicted, consumed = [], []
     for user in range(1, 300, 2):
         ids = films.items.ids.gather(films.consumed(user).astype(np.int64)).to_list()
         n_known = len(ids) - max(1, int(0.4 * len(ids) + 0.5))
         if n_known < 5:
             continue
         frame = model.recommend(history=ids[:n_known], confidence=0.9999, k=10).to_frame()
-        said.append(frame["probability"].sum())
+        predicted.append(frame["probability"].sum())
         consumed.append(frame["item_id"].is_in(ids[n_known:]).sum())
-    assert found["n_users"] == len(said)
-    assert found["predicted"] == pytest.approx(np.sum(said) / found["n"])
+    assert found["n_users"] == len(predicted)
+    assert found["predicted"] == pytest.approx(np.sum(predicted) / found["n"])
     assert found["observed"] == pytest.approx(np.sum(consumed) / found["n"])
 
 
 @pytest.mark.parametrize("fitted", [0.0, 1.5])
-def test_a_share_that_is_none_is_refused(fitted):
+def test_an_invalid_share_is_rejected(fitted):
     films = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=900, random_state=3)
-    with pytest.raises(InputError, match=rf"fitted is {fitted}; it must be a share"):
+    with pytest.raises(InputError, match=rf"fitted is {fitted}. Pass a share"):
         new_user_reliability(films, fitted=fitted)
-    with pytest.raises(InputError, match="too few to calibrate"):
+    with pytest.raises(InputError, match="too few for probabilities"):
         new_user_reliability(films, fitted=0.1)

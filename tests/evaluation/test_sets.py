@@ -7,10 +7,10 @@ import surerec as sr
 from surerec.calibration import observe, profile_cases
 from surerec.evaluation import (
     coverage_over_splits,
-    cut_sets,
     losses_at,
     measure_sets,
     risk_curve,
+    sets_at_thresholds,
     size_at_miss,
 )
 from surerec.measures import MeasureScorer
@@ -26,12 +26,12 @@ def outcomes():
 
 @pytest.mark.parametrize("threshold", ["rank", "score"])
 @pytest.mark.parametrize("guarantee", ["recall", "hit"])
-def test_coverage_is_that_of_sets_made_by_hand(outcomes, threshold, guarantee):
+def test_losses_and_sizes_equal_those_by_hand(outcomes, threshold, guarantee):
     whole = risk_curve(outcomes, threshold, guarantee)
     calibrates = np.arange(len(outcomes)) % 2 == 0
     tested = np.flatnonzero(~calibrates)
     halves = whole.of_owners(calibrates), whole.of_owners(~calibrates)
-    (at,), (losses,), (sizes,) = cut_sets(*halves, outcomes, tested, threshold, [0.3])
+    (at,), (losses,), (sizes,) = sets_at_thresholds(*halves, outcomes, tested, threshold, [0.3])
     assert at == halves[0].threshold(0.3)
     for place, case in enumerate(tested):
         mine = outcomes.owners == case
@@ -48,8 +48,8 @@ def test_coverage_is_that_of_sets_made_by_hand(outcomes, threshold, guarantee):
 
 @pytest.mark.parametrize("threshold", ["rank", "score"])
 @pytest.mark.parametrize("guarantee", ["recall", "hit"])
-def test_over_splits_the_promise_is_kept_and_not_by_far(outcomes, threshold, guarantee):
-    # At ε = 0.5 a single item hits more often than promised: no list is shorter.
+def test_the_mean_loss_over_splits_is_close_to_nominal(outcomes, threshold, guarantee):
+    # At ε = 0.5 a single item already hits more often than nominal.
     epsilons = [0.1, 0.3, 0.5] if guarantee == "recall" else [0.1, 0.3]
     found = coverage_over_splits(outcomes, threshold, guarantee, epsilons=epsilons, n_splits=20)
     over = found["loss"] - found["epsilon"]
@@ -58,7 +58,7 @@ def test_over_splits_the_promise_is_kept_and_not_by_far(outcomes, threshold, gua
     assert found["size"].is_sorted(descending=True)
 
 
-def test_the_size_at_a_miss_rate_is_the_smallest_with_it(outcomes):
+def test_the_size_at_a_miss_rate_is_the_smallest(outcomes):
     size = size_at_miss(outcomes, "rank", 0.3)
     curve = risk_curve(outcomes, "rank")
     assert losses_at(curve, size).mean() <= 0.3 < losses_at(curve, size - 1).mean()
@@ -66,7 +66,7 @@ def test_the_size_at_a_miss_rate_is_the_smallest_with_it(outcomes):
 
 @pytest.fixture(scope="module")
 def with_unknown(outcomes):
-    """The same, but a fifth of what each user with many held-out items consumed is unknown."""
+    """Outcomes in which a fifth of the held-out items of users with many are unknown."""
     n_future = np.bincount(outcomes.owners)[outcomes.owners]
     many = n_future > np.median(n_future)
     unknown = many & (np.random.default_rng(0).random(len(many)) < 0.2)
@@ -79,30 +79,30 @@ def with_unknown(outcomes):
 
 
 @pytest.mark.parametrize("threshold", ["rank", "score"])
-def test_a_set_that_holds_everything_and_supports_no_level_has_no_size(with_unknown, threshold):
+def test_below_the_floor_there_is_no_size(with_unknown, threshold):
     curve = risk_curve(with_unknown, threshold)
     floor, users = curve.lowest_level(), np.arange(len(with_unknown))
     for epsilon, reached in ((floor - 0.01, False), (floor, True), (floor + 0.01, True)):
-        found = cut_sets(curve, curve, with_unknown, users, threshold, [epsilon])
+        found = sets_at_thresholds(curve, curve, with_unknown, users, threshold, [epsilon])
         assert np.isfinite(found.sizes).all() == reached
         assert np.isnan(found.sizes).all() == (not reached)
         assert np.isnan(size_at_miss(with_unknown, threshold, epsilon)) == (not reached)
 
 
 @pytest.mark.parametrize("threshold", ["rank", "score"])
-def test_each_half_is_tested_with_the_threshold_of_the_other(outcomes, threshold):
+def test_each_half_is_tested_at_the_threshold_of_the_other(outcomes, threshold):
     found = measure_sets(outcomes, threshold, epsilons=[0.3], n_splits=1, random_state=9)
     half = np.random.default_rng(9).permutation(len(outcomes)) % 2
     whole = risk_curve(outcomes, threshold)
     for side in (0, 1):
         users = np.flatnonzero(half == side)
         curves = whole.of_owners(half != side), whole.of_owners(half == side)
-        by_hand = cut_sets(*curves, outcomes, users, threshold, [0.3])
+        by_hand = sets_at_thresholds(*curves, outcomes, users, threshold, [0.3])
         assert found.losses[0, users] == pytest.approx(by_hand.losses[0])
         assert found.sizes[0, users] == pytest.approx(by_hand.sizes[0])
 
 
-def test_a_group_in_which_nobody_calibrates_gets_everything(outcomes):
+def test_a_group_without_calibration_users_has_no_size(outcomes):
     groups = np.zeros(len(outcomes), dtype=np.int64)
     groups[5] = 1
     found = measure_sets(outcomes, "rank", epsilons=[0.5], groups=groups, n_splits=2)

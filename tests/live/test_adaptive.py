@@ -71,16 +71,16 @@ def test_what_is_not_adapted_says_so(films, fitted, adapted):
     for asked in ({"items": some}, {"min_probability": 0.05}, {"item_list": "stock"}):
         mine, theirs = (each.recommend(user, **asked) for each in (adapted, fitted))
         assert mine.to_frame().equals(theirs.to_frame())
-        said = "as calibrated on 2024-05-01, not steered by events."
+        said = "as calibrated on 2024-05-01, not adapted to events."
         assert said in str(mine.guarantee)
         assert said in str(adapted.guarantee_to_all(adapted.options(**asked)))
         assert said not in str(theirs.guarantee)
     group_guarantee = adapted.recommend(group=films.users.ids[:2].to_list())
-    assert str(group_guarantee.guarantee).endswith("not steered by events.")
-    assert "not steered" not in str(
+    assert str(group_guarantee.guarantee).endswith("not adapted to events.")
+    assert "not adapted" not in str(
         adapted.recommend(user, confidence=0.9, k=3, exclude=some[:2]).guarantee
     )
-    assert "in the long run, whatever happens" in str(
+    assert "In the long run, at most" in str(
         adapted.guarantee_to_all(adapted.options(confidence=0.9))
     )
 
@@ -96,7 +96,7 @@ def test_segments_by_a_column_live(films, tmp_path):
         live.observe(later)
         event = {"user": 9_999, "item": films.items[9], "time": LATE}
         assert live.observe(event).not_judged == {"segment not known": 1}
-        assert "the country of this user is not known" in str(live.recommend(9_999).guarantee)
+        assert "the country of this user is unknown" in str(live.recommend(9_999).guarantee)
         assert "in the long run" in str(live.recommend(9_999, segment="DE").guarantee)
         assert "in the long run" in str(live.recommend(history=history, segment="DE").guarantee)
         before = live.forget(films.users[int(model.calibration_.users[0])])
@@ -106,7 +106,7 @@ def test_segments_by_a_column_live(films, tmp_path):
         assert refitted.segments.label(refitted.profiles().users.code(known)) == country[known]
         assert "in the long run" in str(live.recommend(known).guarantee)
     with Live(tmp_path / "shop", refit=False) as again:
-        assert "the country of this user is not known" in str(again.recommend(9_999).guarantee)
+        assert "the country of this user is unknown" in str(again.recommend(9_999).guarantee)
 
 
 def test_item_lists_come_back_with_a_refit_after_a_calibration_user_was_forgotten(films, tmp_path):

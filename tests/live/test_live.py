@@ -165,8 +165,8 @@ def test_the_promise_is_said_and_kept(live, films):
     live.observe(stream(films, 250))
     said = live.recommend(2, confidence=0.9)
     adaptive = live._state.ledger.adaptive
-    assert f"over {adaptive.user_days:,} user days it was" in str(said.guarantee)
-    assert f"counting each of {adaptive.n:,} judged events it was" in str(said.guarantee)
+    assert f"over {adaptive.user_days:,} user days" in str(said.guarantee)
+    assert f"of {adaptive.n:,} judged events)" in str(said.guarantee)
     assert said.confidence == 0.9
     for place, epsilon in enumerate(adaptive.epsilons):
         assert abs(adaptive.observed_by_user_day()[place] - epsilon) <= adaptive.bound(place)
@@ -175,7 +175,7 @@ def test_the_promise_is_said_and_kept(live, films):
     threshold = live.recommend(2, confidence=0.9, k=1).guarantee
     assert (threshold.reason, threshold.full) == ("the set was truncated to 1 item", said.guarantee)
     assert live.recommend(history=[5], confidence=0.9).guarantee.reason == (
-        "only 1 item is known of this user, and the calibration users had 5 or more"
+        "this user has 1 known item, and calibration users had at least 5"
     )
     rows = live.delivered()
     assert rows["confidence"].to_list() == [0.9, 0.8, 0.7]

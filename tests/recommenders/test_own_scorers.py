@@ -75,9 +75,9 @@ class _Private(Bare):
 @pytest.mark.parametrize(
     ("given", "sentence", "recommender"),
     [
-        (_Private(50), "your scorer comes fitted", "recall-own"),
+        (_Private(50), "your scorer is already fitted", "recall-own"),
         (lambda _: _Private(50), "your scorer", "recall-own"),
-        (Bare(50), "the scorer Bare does not say", "recall-bare"),
+        (Bare(50), "the scorer Bare does not declare", "recall-bare"),
     ],
 )
 def test_no_private_name_reaches_customers(films, given, sentence, recommender):

@@ -102,7 +102,7 @@ def test_a_window_calibrates_by_the_calendar(films):
     first, last = model.calibration_.period
     assert begin <= first <= last < end
     picks = model.recommend(history=films.items.ids[:8].to_list(), confidence=0.8)
-    assert "Of the next 5 items new to the user within 120 days" in str(picks.guarantee)
+    assert "of the next 5 items new to the user within 120 days" in str(picks.guarantee)
 
 
 def test_a_model_knows_its_age(films):

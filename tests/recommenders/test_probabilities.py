@@ -125,18 +125,18 @@ def test_probabilities_are_refused_where_there_are_none(films, model):
         model.recommend(user=7, confidence=0.8, min_probability=20)
     few = model.recommend(history=[3, 5], confidence=0.8, min_probability=0.1)
     assert few.items == []
-    assert "only 2 items are known of this user" in few.about_probability
+    assert "this user has 2 known items" in few.about_probability
 
 
 def test_a_model_without_probabilities_answers_as_one_with_them(model):
-    state = model.to_spec().state.split("calibration_chances_")[1]
+    state = model.to_spec().state.split("calibration_probabilities_")[1]
     earlier = sr.PopulationConformal("CM12").restore(model.statistics_, state)
     one, two = (each.recommend(user=7, confidence=0.8) for each in (model, earlier))
     assert one.items == two.items
     assert one.guarantee == two.guarantee
     assert two.to_frame()["probability"].is_null().all()
-    assert "users who can calibrate" in two.about_probability
-    with pytest.raises(InputError, match="users who can calibrate"):
+    assert "at least 20 calibration users" in two.about_probability
+    with pytest.raises(InputError, match="at least 20 calibration users"):
         earlier.recommend(user=7, confidence=0.8, min_probability=0.1)
     with pytest.raises(InputError, match="this model has fewer"):
         earlier.add_item_list("some", [1, 2])
@@ -159,12 +159,12 @@ def test_precision_is_kept_on_people_who_did_not_calibrate(films):
 
 
 def test_a_level_that_cannot_be_reached_is_refused_with_the_best_that_can(precise):
-    why = r"A precision of 0.99 .* the best that can is 0\.\d\d"
+    why = r"A precision of 0.99 .* Request at most 0\.\d\d"
     with pytest.raises(InputError, match=why) as caught:
         precise.recommend(user=7, precision=0.99)
     best = float(str(caught.value).rsplit(" ", 1)[1].rstrip("."))
     assert precise.recommend(user=7, precision=best).precision == best
-    with pytest.raises(InputError, match="cannot be promised"):
+    with pytest.raises(InputError, match="cannot be guaranteed"):
         precise.recommend(user=7, precision=best + 0.005)
 
 
@@ -191,7 +191,7 @@ def test_bad_questions_are_refused_in_a_sentence(precise, asked, sentence):
 
 
 def test_a_recommender_of_another_promise_has_no_precision(model, films):
-    with pytest.raises(InputError, match="promises recall, not precision"):
+    with pytest.raises(InputError, match="guarantees recall, not precision"):
         model.recommend(user=7, precision=0.3)
     with pytest.raises(InputError, match="promises no precision"):
         sr.InductiveConformal().fit(films).recommend(user=7, precision=0.3)
@@ -199,12 +199,12 @@ def test_a_recommender_of_another_promise_has_no_precision(model, films):
 
 def test_too_few_people_to_test_a_precision_are_told_how_many_it_takes(films):
     few = sr.PopulationConformal("CM12", guarantee="precision", n_calibration=24).fit(films)
-    with pytest.raises(InputError, match="it takes 51 calibration users at the least to test it"):
+    with pytest.raises(InputError, match="its test needs at least 51 calibration users"):
         few.recommend(user=7, precision=0.05 + 0.9)
     none = sr.PopulationConformal("CM12", guarantee="precision", n_calibration=10).fit(films)
     with pytest.raises(
         InputError,
-        match=r"without probabilities: they need at least 20 users",
+        match=r"without probabilities: they need at least 20 calibration users",
     ):
         none.recommend(user=7, precision=0.2)
 
@@ -279,7 +279,7 @@ def test_lists_live_through_recalibration(films):
     )
     assert one == two
     kept = sr.PopulationConformal("CM12").fit(then).recalibrate(films, refit=False)
-    with pytest.raises(InputError, match="recalibrated without recounting"):
+    with pytest.raises(InputError, match="recalibrated without a refit"):
         kept.add_item_list("half", some)
 
 
@@ -289,7 +289,7 @@ def test_lists_live_through_recalibration(films):
         ("some", [], "The list of items is empty"),
         ("some", [777], "There is no item 777"),
         ("some", [1, 777, 778], "2 of 3 items are unknown"),
-        ("in stock", [1, 2], "'in stock' cannot name a list"),
+        ("in stock", [1, 2], "'in stock' is not a valid name"),
     ],
 )
 def test_impossible_lists_are_refused(model, name, items, sentence):
@@ -333,7 +333,7 @@ def test_a_short_list_has_its_probabilities(model):
     low, high = top.hit_interval
     assert low <= top.hit_probability <= high
     assert top.hit_probability == one >= two >= three > 0
-    assert "new to the user" in top.about_hit_probability
+    assert "without repeats" in top.about_hit_probability
     assert top.confidence is None
     assert top.full_size == top.n_candidates
     assert top.guarantee.reason == f"this is a list of the {len(top)} best items"
@@ -436,13 +436,13 @@ def test_each_country_is_tested_by_its_own_people(by_country, films, country, tm
     found = {}
     for label in ("AT", "DE"):
         picks = by_country.recommend(history=history, segment=label, precision=0.15)
-        assert f"over users with country '{label}' who are shown anything" in str(picks.guarantee)
+        assert f"over users with country '{label}' who are shown any" in str(picks.guarantee)
         mine = np.array([country[films.users[int(user)]] == label for user in users])
         n_testing = int((mine & ~probabilities.chooses).sum())
         assert f"as the {n_testing:,} calibration users who tested it" in str(picks.guarantee)
         found[label] = picks.items
     nobody = by_country.recommend(history=history, segment="CH", precision=0.15)
-    assert str(nobody.guarantee).startswith("No guarantee: nobody of country 'CH' calibrated")
+    assert str(nobody.guarantee).startswith("No guarantee: no calibration user has country 'CH'")
     assert nobody.to_frame()["probability"].is_not_nan().all()  # which is not by country
     by_country.save(tmp_path / "model")
     back = sr.load(tmp_path / "model")
@@ -479,7 +479,7 @@ def test_forged_chances_are_refused(by_country, name, change):
     arrays, n = state.arrays, len(by_country.calibration_)
     assert ItemProbabilities.from_state(state, n).bins.n == len(arrays["edges"]) + 1
     forged = state | State({name: np.asarray(change(arrays[name]))})
-    with pytest.raises(ValueError, match=r"of probabilities|are not whole"):
+    with pytest.raises(ValueError, match=r"of probabilities|are inconsistent"):
         ItemProbabilities.from_state(forged, n)
 
 
@@ -507,7 +507,7 @@ def test_item_lists_need_names_of_their_own(films):
     model = sr.PopulationConformal("CM12").fit(films, item_lists=lists)
     state = model.model_.state()
     assert state.texts["list1_list_name"] == "more"
-    for name, why in (("some", "one name twice"), ("in stock", "cannot name a list")):
+    for name, why in (("some", "one name twice"), ("in stock", "is not a valid name")):
         forged = state | State(texts={"list1_list_name": name})
         with pytest.raises(ValueError, match=why):
             model.restore(model.statistics_, forged)

@@ -257,8 +257,8 @@ def group(*members):
 @pytest.mark.parametrize(
     ("asked", "status", "says"),
     [
-        ({"user": 7, "precision": 0.2}, 409, "promises recall, not precision"),
-        ({"user": 7, "recommender": "precise", "precision": 0.995}, 409, "cannot be promised"),
+        ({"user": 7, "precision": 0.2}, 409, "guarantees recall, not precision"),
+        ({"user": 7, "recommender": "precise", "precision": 0.995}, 409, "cannot be guaranteed"),
         ({"user": 7, "recommender": "precise"}, 409, "This recommender promises precision"),
         ({"user": 7, "item_list": "none"}, 409, "There is no list 'none'; there is 'some'."),
         ({"history": [1, 2], "segment": "DE"}, 409, "segment"),

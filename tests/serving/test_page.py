@@ -176,7 +176,9 @@ def test_recommenders_are_named_by_their_guarantee_and_stand_side_by_side(
 ):
     model, user = known
     page = open_page(at_80)
-    words = re.compile(r"^icrs12: keeps 80\s% of items new to the user that they will consume")
+    words = re.compile(
+        r"^icrs12: contains each new item a user consumes next with probability 80\s?%"
+    )
     expect(page.locator("#recommender option:checked")).to_have_text(words)
     expect(page.locator("#beside-card")).to_be_hidden()
     page.select_option("#beside", "icrs3")
@@ -200,7 +202,7 @@ def test_recommenders_are_named_by_their_guarantee_and_stand_side_by_side(
     page.select_option("#beside", "")
     expect(page.locator("#beside-card")).to_be_hidden()
     page.select_option("#recommender", "precedence-mining")  # a ranking
-    expect(page.locator("#headline")).to_have_text("Only ranks, and promises nothing.")
+    expect(page.locator("#headline")).to_have_text("Ranks items, without a guarantee.")
     expect(page.locator("#dial")).to_have_class(re.compile("nothing-promised"))
     expect(page.locator("#confidence")).to_be_disabled()
     expect(page.locator("#guarantee")).to_contain_text("No guarantee: this recommender ranks")

@@ -141,7 +141,7 @@ def audit(
     ...     n_users=300, n_items=80, n_rows=9000, sequels=0, random_state=1
     ... )
     >>> found = audit(films, n_users=200)
-    >>> {verdict.kind: verdict.kept for verdict in found.verdicts}["miss-score"]
+    >>> {verdict.kind: verdict.kept for verdict in found.verdicts}["recall-score"]
     True
     """
     check_whole("n_users", n_users, lowest=FEWEST_USERS)
@@ -264,7 +264,7 @@ class _Run:
         )
         name = f"{subject.title(guarantee)}, cut by {threshold}"
         self.tests.append(test)
-        self.rows["coverage"] += new_user_rows(f"{guarantee.kind}-{threshold}", name, test)
+        self.rows["coverage"] += new_user_rows(f"{guarantee.name}-{threshold}", name, test)
 
     def item_level(self) -> None:
         """Measure what p-values of items deliver, in time order and in random order."""
@@ -301,7 +301,7 @@ class _Run:
         if len(audited.learned_from):
             seen = self.observed(horizon, audited.learned_from)
         for threshold in cuts:
-            kind = f"{guarantee.kind}-{threshold}"
+            kind = f"{guarantee.name}-{threshold}"
             name = f"User-level {subject.title(guarantee)}, cut by {threshold}"
             measured = partial(
                 measure_sets, outcomes, threshold, guarantee, random_state=self.random_state

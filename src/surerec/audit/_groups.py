@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
 
-_OF_SEGMENTS: Final = ("miss-score", "miss-rank", "item-time")
+_OF_SEGMENTS: Final = ("recall-score", "recall-rank", "item-time")
 """The kinds that findings are about, for a subject without a kind of its own."""
 
 _SIZES: Final = (2, 4, 8)  # of groups who choose together

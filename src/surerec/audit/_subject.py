@@ -134,8 +134,8 @@ def of_recommender(name: str, model: Recommender) -> AuditSubject:
             groups=max(mine.n_groups, AuditSubject.groups),
             min_history=mine.min_history,
             of_the_fit=mine.coverage.of_the_fit,
-            kind=f"{mine.guarantee_kind.kind}-{mine.threshold}",
-            segments=mine.people,
+            kind=f"{mine.guarantee_kind.name}-{mine.threshold}",
+            segments=mine.segmentation,
         )
     calibration, has_levels = fitted.calibration, "confidence" in fitted.features
     settings = AuditSubject(

@@ -31,7 +31,7 @@ NEW: Final = "new-"
 """What the kinds of rows on new users begin with."""
 
 _TOO_WIDE: Final = 0.2
-_DECIDES: Final = ("new-miss-score", "new-miss-rank", "miss-score", "miss-rank")
+_DECIDES: Final = ("new-recall-score", "new-recall-rank", "recall-score", "recall-rank")
 """The user-level kinds, the first of which decides: what new users receive."""
 _KEPT: Final = ("holds", "conservative", "holds in part")
 _ADVICE: Final = {
@@ -258,7 +258,7 @@ def overall(
     by_kind = {verdict.kind: verdict for verdict in verdicts}
     item = by_kind.get("item-time")
     user = next((by_kind[kind] for kind in _DECIDES if kind in by_kind), None)
-    used = by_kind.get("miss-score-as-used") or by_kind.get("miss-rank-as-used")
+    used = by_kind.get("recall-score-as-used") or by_kind.get("recall-rank-as-used")
     sentences = [f"{false}."] if false else []
     if false and used is not None:
         sentences.append(

@@ -1,4 +1,4 @@
-"""From scores to sets, on a user's own items or over users; and what that guarantees."""
+"""Calibrations, which turn scores into sets, and their guarantees."""
 
 from surerec.calibration._calibration import (
     Assessment,
@@ -18,7 +18,6 @@ from surerec.calibration._declaration import (
 )
 from surerec.calibration._guarantee import (
     GUARANTEE_KINDS,
-    NEW_ITEMS,
     Guarantee,
     GuaranteeKind,
     ThresholdUnit,
@@ -59,59 +58,18 @@ from surerec.calibration._ranking import (
     rank_items,
 )
 from surerec.calibration._regressions import ItemCurve, hit_probabilities, list_features
-from surerec.calibration._users import UserCalibration, cases_of, next_items
+from surerec.calibration._users import UserCalibration, cases_of, held_out_text
 
 __all__ = [
-    "GUARANTEE_KINDS",
-    "LIST_MOST",
-    "NEW_ITEMS",
-    "Assessment",
-    "BestOfMany",
-    "Bins",
-    "Calibration",
-    "CalibrationUsers",
-    "Cases",
-    "Guarantee",
-    "GuaranteeKind",
-    "Horizon",
-    "ItemAssessment",
-    "ItemCalibration",
-    "ItemCurve",
-    "ItemProbabilities",
-    "LengthSegments",
-    "NamedItems",
-    "Outcomes",
-    "OverLater",
-    "PrecisionCalibration",
-    "Ranking",
-    "ThresholdUnit",
-    "TransductiveCalibration",
-    "Uncalibrated",
-    "UserAssessment",
-    "UserCalibration",
-    "UserCoverage",
-    "calibrate",
-    "cases_of",
-    "check_horizon",
-    "choose",
-    "codes_in",
-    "compare_with_items",
-    "drop_repeats",
-    "false_declaration",
-    "find_guarantee",
-    "following_cases",
-    "guarantee_of",
-    "hit_probabilities",
-    "level_of",
-    "list_features",
-    "next_items",
-    "observe",
-    "p_counts_in_halves",
-    "profile_cases",
-    "rank_items",
-    "ranks_by_later_item",
-    "refuse_false_declaration",
-    "split",
-    "window_cases",
+    "GUARANTEE_KINDS", "LIST_MOST", "Assessment", "BestOfMany", "Bins", "Calibration",
+    "CalibrationUsers", "Cases", "Guarantee", "GuaranteeKind", "Horizon", "ItemAssessment",
+    "ItemCalibration", "ItemCurve", "ItemProbabilities", "LengthSegments", "NamedItems",
+    "Outcomes", "OverLater", "PrecisionCalibration", "Ranking", "ThresholdUnit",
+    "TransductiveCalibration", "Uncalibrated", "UserAssessment", "UserCalibration",
+    "UserCoverage", "calibrate", "cases_of", "check_horizon", "choose", "codes_in",
+    "compare_with_items", "drop_repeats", "false_declaration", "find_guarantee",
+    "following_cases", "guarantee_of", "held_out_text", "hit_probabilities", "level_of",
+    "list_features", "observe", "p_counts_in_halves", "profile_cases", "rank_items",
+    "ranks_by_later_item", "refuse_false_declaration", "split", "window_cases",
     "with_other_items",
-]
+]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The second extension point: a calibration turns scores into sets, and says who is covered."""
+"""The second extension point: calibrations turn scores into sets and state who is covered."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Assessment:
-    """Every candidate's score; with a calibration, the confidence at which it enters the set.
+    """The score of each candidate and, if calibrated, the confidence at which it enters the set.
 
-    This one has no calibration: candidates are ranked, and there are no sets.
+    This base class has no calibration: it ranks candidates, without sets.
     """
 
     candidates: NDArray[np.int64]
@@ -42,52 +42,52 @@ class Assessment:
     score: NDArray[np.float64]
     """How well each candidate conforms."""
     shown: Callable[[NDArray[np.intp]], NDArray[np.float64]]
-    """Returns it for some places in a unit for people, higher for what conforms more."""
+    """Returns the scores at some places in the unit that users see; higher conforms more."""
     popularity: NDArray[np.int64]
-    """The place of every item in the order of popularity, which orders equal scores."""
+    """The place of each item by popularity, which breaks ties."""
     n_calibration: int = 0
-    """How many calibration items, or calibration users, there are."""
+    """Number of calibration items or calibration users."""
     gap: str = ""
-    """Why the promise does not cover this person; empty if it does."""
+    """Why the guarantee does not cover this user; empty if it does."""
     probabilities: Callable[[NDArray[np.intp]], CalibratedProbability] | None = None
-    """Returns how likely some places are consumed; None where no probabilities are calibrated."""
+    """Returns the probabilities at some places; None without calibrated probabilities."""
     about_probabilities: str = ""
-    """What these mean, or why they are missing, in words."""
+    """What the probabilities mean, or why they are missing, as text."""
     ranking: Ranking | None = None
-    """All candidates of the calibration in order, where lists of the best are calibrated."""
+    """All candidates of the calibration in order, if short lists are calibrated."""
 
     @property
     def lasts(self) -> bool:
-        """Whether it stays as it is whatever becomes of the data: it may be looked at later."""
+        """Whether it stays valid when the data change, so that it can be read later."""
         return False
 
     @property
     def key(self) -> NDArray[np.float64]:
-        """What ranks the candidates, where equal is a tie."""
+        """The values that rank the candidates; equal values are ties."""
         return self.score
 
     @property
     def p_values(self) -> NDArray[np.float64] | None:
-        """The p-value of each candidate; None where there are none."""
+        """The p-value of each candidate; None without p-values."""
         return None
 
     @property
     def counted(self) -> tuple[NDArray[np.int64], int] | None:
-        """The p-values as counts, and of how many levels; None where they are no such fractions."""
+        """The p-values as counts and their denominator; None if they are no such fractions."""
         return None
 
     @property
     def entry_confidences(self) -> NDArray[np.float64]:
-        """The confidence above which each candidate is in the set; NaN where there are no sets."""
+        """The confidence above which each candidate is in the set; NaN without sets."""
         return np.full(len(self.candidates), np.nan)
 
     @property
     def highest_confidence(self) -> float:
-        """The highest confidence at which anything can be left out."""
+        """The highest confidence at which the set can exclude an item."""
         return 0.0
 
     def everything_qualifies(self, significance: float | None) -> bool:
-        """Return whether ε is so small that nothing can be left out."""
+        """Return whether ε is too small to exclude any item."""
         if significance is None:
             return False
         return significance + TOLERANCE < 1 - self.highest_confidence
@@ -100,10 +100,10 @@ class Assessment:
 
     def included(self, significance: float) -> NDArray[np.bool_]:
         """Return which candidates are in the set."""
-        raise NotImplementedError  # asked only of calibrated recommenders
+        raise NotImplementedError  # only calibrated recommenders have sets
 
     def size(self, significance: float) -> int:
-        """Return how many candidates are in the set."""
+        """Return the number of candidates in the set."""
         return int(np.count_nonzero(self.included(significance)))
 
     def ordered(self, significance: float | None) -> NDArray[np.intp]:
@@ -115,7 +115,7 @@ class Assessment:
         return order if significance is None else order[self.included(significance)[order]]
 
     def ranked(self) -> NDArray[np.intp]:
-        """Return the places of all candidates that are ranked, best first, whatever their level."""
+        """Return the places of all ranked candidates, best first, whatever their level."""
         if self.ranking is None:
             return self.ordered(None)
         places = np.full(len(self.popularity), -1)
@@ -126,24 +126,24 @@ class Assessment:
 
 @dataclass(frozen=True, kw_only=True)
 class ItemAssessment(Assessment):
-    """p-values by the person's own calibration items."""
+    """p-values from the user's own calibration items."""
 
     counts: NDArray[np.int64]
-    """p-values as counts of `levels`."""
+    """Numerators of the p-values; `levels` is the denominator."""
     levels: int
     smoothed: NDArray[np.float64] | None = None
-    """p-values with ties broken at random, where that is asked for."""
+    """p-values with ties broken at random, if requested."""
     rises_with_score: bool = True
-    """Whether no p-value falls as the score rises."""
+    """Whether p-values never fall as the score rises."""
 
     @property
     def lasts(self) -> bool:
-        """Whether it stays as it is: always, as it is made of arrays of its own."""
+        """Always True, as it owns its arrays."""
         return True
 
     @property
     def key(self) -> NDArray[np.float64]:
-        """What ranks the candidates: the p-value."""
+        """The p-values, which rank the candidates."""
         return self.counts.astype(np.float64) if self.smoothed is None else self.smoothed
 
     @property
@@ -153,7 +153,7 @@ class ItemAssessment(Assessment):
 
     @property
     def counted(self) -> tuple[NDArray[np.int64], int] | None:
-        """The p-values as counts, and of how many levels; None where ties are broken at random."""
+        """The p-values as counts and their denominator; None if ties are broken at random."""
         return (self.counts, self.levels) if self.smoothed is None else None
 
     @property
@@ -165,7 +165,7 @@ class ItemAssessment(Assessment):
 
     @property
     def highest_confidence(self) -> float:
-        """The highest confidence at which anything can be left out; smoothed p-values know none."""
+        """The highest confidence at which the set can exclude an item; 1 if smoothed."""
         return 1.0 if self.smoothed is not None else highest_confidence(self.n_calibration)
 
     def included(self, significance: float) -> NDArray[np.bool_]:
@@ -191,19 +191,19 @@ class ItemAssessment(Assessment):
 
 @dataclass(frozen=True, kw_only=True)
 class UserAssessment(Assessment):
-    """The ε below which each candidate is in the set, by calibration users."""
+    """The ε below which each candidate is in the set, from calibration users."""
 
     levels_below: NDArray[np.float64]
     lowest_level: float
-    """The smallest ε that so many calibration users support."""
-    group: str = ""
-    """Which people the promise is about, in words; empty for all."""
+    """The smallest ε that the calibration users support."""
+    segment: str = ""
+    """The segment of the user as text; empty for all users."""
     at: NDArray[np.int64] | None = None
-    """Where in the ranking each candidate is; −1 for what is not ranked."""
+    """The place of each candidate in the ranking; −1 for unranked items."""
 
     @property
     def lasts(self) -> bool:
-        """Whether the ranking orders all candidates: popularity changes with a live model."""
+        """Whether the ranking orders all candidates, as the popularity of a live model changes."""
         return self.at is not None and self.at.min(initial=0) >= 0
 
     @property
@@ -213,7 +213,7 @@ class UserAssessment(Assessment):
 
     @property
     def highest_confidence(self) -> float:
-        """The highest confidence that so many calibration users support."""
+        """The highest confidence that the calibration users support."""
         return 1 - self.lowest_level
 
     def included(self, significance: float) -> NDArray[np.bool_]:
@@ -223,7 +223,7 @@ class UserAssessment(Assessment):
     def ordered(self, significance: float | None) -> NDArray[np.intp]:
         """Return the places of the candidates in the set (or of all), best first.
 
-        The ranking that calibrated them has found their order.
+        Uses the order of the ranking if it holds all candidates.
         """
         if self.at is None or self.at.min(initial=0) < 0:
             return super().ordered(significance)
@@ -232,25 +232,25 @@ class UserAssessment(Assessment):
 
 
 class BestOfMany(NamedTuple):
-    """The best items of many users, in rows."""
+    """The best items of many users, one row per item."""
 
     owners: NDArray[np.intp]
-    """Which of the users each row is about."""
+    """The user of each row, as an index."""
     items: NDArray[np.int64]
     ranks: NDArray[np.int64]
     scores: NDArray[np.float64]
-    """In the unit for people."""
+    """In the unit that users see."""
     p_values: NDArray[np.float64] | None
-    """None where there are none."""
+    """None without p-values."""
     entry_confidences: NDArray[np.float64]
     covered: NDArray[np.bool_]
-    """Whether the guarantee covers each of the users; one value a user, not a row."""
+    """Whether the guarantee covers each user; one value per user, not per row."""
     probabilities: CalibratedProbability | None = None
-    """How likely each item is taken; None where no probabilities are calibrated."""
+    """The probability of each item; None without calibrated probabilities."""
 
 
 class Calibration(ABC):
-    """Turns scores into sets, and states what a confidence guarantees.
+    """Turns scores into sets and states what a confidence guarantees.
 
     Attributes
     ----------
@@ -258,73 +258,73 @@ class Calibration(ABC):
         What a request may ask for: "confidence", "levels", "probability", "min_probability",
         "precision", "hits", "item_lists", "segments", "period".
     reasons : mapping of str to str
-        Why a feature is missing, where that is not simply the kind of calibration.
-    people : Segmentation or None
-        The segment of each user, where thresholds are calibrated by segment.
+        Why a feature is missing, if the kind of calibration does not explain it.
+    segmentation : Segmentation or None
+        The segment of each user, if thresholds are calibrated by segment.
     """
 
     features: frozenset[str] = frozenset()
     reasons: Mapping[str, str] = MappingProxyType({})
-    people: Segmentation | None = None
+    segmentation: Segmentation | None = None
     probabilities: ItemProbabilities | None = None
-    """What probabilities of items are calibrated on; None where there are none."""
+    """Calibrates the probabilities of items; None without them."""
     listed: NamedItems | None = None
-    """The only items that are candidates, where it was calibrated on an item list."""
+    """The item list it was calibrated on: only these items are candidates."""
     period: tuple[int, int] = (0, 0)
     """The times between which calibration users' held-out interactions lie."""
     about: str = ""
-    """The held-out interactions in words, where neither horizon nor window says it."""
+    """Text for the held-out interactions, if neither horizon nor window describes them."""
     valid_until: int | None = None
-    """The time up to which it was calibrated; None if it says nothing of that."""
+    """The time until which the calibration holds; None if unlimited."""
     min_history: int
-    """Of a user-level calibration: users with fewer known items are not covered."""
+    """User-level calibrations do not cover users with fewer known items."""
     unadapted: str = ""
-    """A sentence for guarantees of thresholds as fitted, where this calibration adapts its own."""
+    """A sentence for guarantees of fitted thresholds, if this calibration adapts its own."""
 
     @property
     def fitted(self) -> Calibration:
-        """The calibration with its thresholds as fitted: another one only if they are adapted."""
+        """The calibration with its fitted thresholds; another object only if they are adapted."""
         return self
 
     compares_scores: bool = False
     """Whether an item's p-value compares its score with those of calibration items."""
     train_share: float = 0.5
-    """The share of a history that scores the rest of it, of an item-level calibration."""
+    """For item-level calibrations, the share of a history that is training."""
     smoothed: bool = False
     """Whether ties in p-values are broken at random."""
 
     def headline(self, confidence: float) -> str:  # noqa: ARG002
-        """Return what is guaranteed in a few words, without the assumption."""
-        return "only ranks, and promises nothing"
+        """Return a short description of the guarantee, without the assumption."""
+        return "ranks items, without a guarantee"
 
     @property
     def covers(self) -> str:
-        """Who is covered, in words."""
+        """Who is covered, as text."""
         return "users"
 
     @property
     def assumes(self) -> str:
-        """What is assumed beside exchangeable users, in words; empty if nothing."""
+        """What is assumed besides exchangeable users, as text; empty if nothing."""
         return ""
 
     def gap(self, scorer: Scorer, query: Query) -> str:  # noqa: ARG002
-        """Return why the guarantee does not cover a user; empty if it does, as by default."""
+        """Return why the guarantee does not cover a user; empty if it does."""
         return ""
 
     def at(self, precision: float) -> Calibration:  # noqa: ARG002
-        """Return the calibration for a precision; by default all have the same."""
+        """Return the calibration for a precision; by default this one."""
         return self
 
     def splitting(self, train_share: float) -> Calibration:  # noqa: ARG002
-        """Return the calibration that splits a history elsewhere; by default none splits it."""
+        """Return the calibration with another training share; by default this one."""
         return self
 
     def within_list(self, candidates: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the candidates that are in the item list, if it is calibrated on one."""
+        """Return the candidates in the item list; all of them without a list."""
         return candidates if self.listed is None else np.intersect1d(candidates, self.listed.codes)
 
     def scored(self, query: Query) -> Query:
-        """Return the part of what is known that candidates are scored by: all, or the beginning."""
+        """Return the part of the history that candidates are scored by; by default all."""
         return query
 
     @abstractmethod
@@ -340,13 +340,13 @@ class Calibration(ABC):
         Parameters
         ----------
         scorer : Scorer
-            What scores the items.
+            Scores the items.
         statistics : PrecedenceStatistics
-            What is known of all items.
+            Statistics of all items.
         query : Query
-            Whom it is about.
+            The user and the history.
         candidates : array of int
-            The items to evaluate, by code.
+            Codes of the items to evaluate.
         """
 
     def guarantee(self, significance: float, assessment: Any = None) -> Guarantee:  # noqa: ARG002
@@ -357,20 +357,20 @@ class Calibration(ABC):
         significance : float
             ε.
         assessment : Assessment, optional
-            Of whom; without it, what is guaranteed to every covered user.
+            The assessment of one user; without it, the guarantee to all covered users.
         """
         return RANKING
 
     def has_user(self, user: int) -> bool:  # noqa: ARG002
-        """Return whether a user, by code, calibrates; by default nobody does."""
+        """Return whether a user, by code, is a calibration user; by default False."""
         return False
 
     def state(self) -> State:
-        """Return what is saved of it beside its settings; by default nothing."""
+        """Return the state to save besides the settings; by default empty."""
         return State()
 
     def without(self, user: int) -> Calibration:  # noqa: ARG002
-        """Return the calibration without a user, by code; by default nobody calibrates."""
+        """Return the calibration without a user, by code; by default this one."""
         return self
 
     def level(
@@ -386,22 +386,22 @@ class Calibration(ABC):
         assessments: Sequence[Assessment],
         lengths: Sequence[int],
     ) -> CalibratedProbability:
-        """Return the probabilities of at least one, two, three hits in lists, 3 × users.
+        """Return the probabilities of at least one, two and three hits in lists, 3 × users.
 
-        Asked only of a calibration with the feature "hits".
+        Only for calibrations with the feature "hits".
         """
         raise NotImplementedError
 
     def about_hits(self, query: Query, n_items: int) -> str:  # noqa: ARG002
-        """Return what the probability of at least one hit means, in words."""
+        """Return what the probability of at least one hit means, as text."""
         return ""
 
     def beyond(self, significance: float, assessment: Assessment) -> str:
         """Return why a confidence cannot be supported, so that every item qualifies."""
         n, highest = assessment.n_calibration, assessment.highest_confidence
         return (
-            f"{counted(n, 'calibration items')} can support a confidence of at most {highest:.4g}, "
-            f"not {1 - significance:.4g}, so every item qualifies"
+            f"{counted(n, 'calibration items')} can support at most {100 * highest:.4g}% "
+            f"confidence, not {100 * (1 - significance):.6g}%, so every item qualifies"
         )
 
     def best_of_many(
@@ -413,45 +413,45 @@ class Calibration(ABC):
         k: int | None,  # noqa: ARG002
         in_set: bool = True,  # noqa: ARG002, FBT001, FBT002
     ) -> BestOfMany | None:
-        """Return the best items of many users, where that is faster than one by one.
+        """Return the best items of many users; None if that is not faster than one by one.
 
         Parameters
         ----------
         significance : float
-            ε, at which users are covered or not.
+            ε.
         k : int or None
-            How many items for each user; None for whole sets.
+            Number of items per user; None for full sets.
         in_set : bool, default=True
-            Only items of the sets at ε; otherwise the k best of the ranking, whatever their level.
+            Whether to return only items in the sets at ε, or the k best whatever their level.
         """
         return None
 
 
 def cannot_have_seen(scorer: Scorer, users: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return for which users, by code or −1, :func:`seen_before` has nothing to say."""
+    """Return for which users (codes or −1) :func:`seen_before` returns an empty text."""
     if scorer.leaves_users_out is None:
         return np.zeros(len(users), dtype=bool)
     return (users < 0) | scorer.leaves_users_out
 
 
 def seen_before(scorer: Scorer, query: Query) -> str:
-    """Return why a scorer may know the user's future already; empty if it surely does not."""
+    """Return why a scorer may know the user's future; empty if it cannot."""
     if scorer.leaves_users_out is None:
         return (
-            f"{scorer.called} does not say whether it leaves users out "
-            "(leaves_users_out = True or False), so nothing is guaranteed to anybody"
+            f"{scorer.called} does not declare whether it leaves users out "
+            "(leaves_users_out = True or False), so no user is covered"
         )
     if query.users and not scorer.leaves_users_out:
-        return "this user was part of what the scorer learned from, and cannot be left out"
+        return "the scorer was fitted on this user and cannot leave them out"
     return ""
 
 
 def guarantee_of(
     calibration: Any, significance: float | None, assessment: Assessment | None = None
 ) -> Guarantee:
-    """Return what the set of an assessment guarantees at ε; without one, that of covered users.
+    """Return the guarantee of an assessment's set at ε; without one, that of covered users.
 
-    `calibration` is a :class:`Calibration`, or one on groups.
+    `calibration` is a :class:`Calibration` or a calibration on groups.
     """
     if significance is None:
         return RANKING
@@ -464,7 +464,7 @@ def guarantee_of(
 
 
 class Uncalibrated(Calibration):
-    """Ranks candidates by their scores, and guarantees nothing."""
+    """Ranks candidates by their scores, without a guarantee."""
 
     def assess(
         self,
@@ -485,33 +485,30 @@ class Uncalibrated(Calibration):
 
 @dataclass(frozen=True, kw_only=True)
 class UserCoverage:
-    """Who is covered by a user-level guarantee: users treated as the calibration users were.
+    """Who a user-level guarantee covers: users that are treated as the calibration users were.
 
     Parameters
     ----------
-    people : str
-        Who is covered, in the words of the guarantee.
+    users : str
+        Who is covered, as text.
     assumes : str
-        What it assumes beside exchangeable users, in words; empty if nothing.
-    nobody : str
-        Why nobody is covered, in words; empty if somebody is.
+        What it assumes besides exchangeable users, as text; empty if nothing.
     in_fit : array of bool or None
-        Of each user, by code, whether the scorer was fitted on them. None if that decides nothing,
-        as for a scorer that can leave users out of what scores them.
+        Whether the scorer was fitted on each user, by code. None if that does not matter, as for a
+        scorer that can leave users out.
     of_the_fit : bool
         Whether the scorer was fitted on the calibration users.
     set_aside : bool
-        Whether calibration users' last items are known now, and were kept out of the fit.
+        Whether the calibration users' last items are known now but were not in the fit.
     held_out : bool
-        Whether the calibration users had no part in what the scorer learned when it was calibrated,
-        if it cannot leave users out: else it knew their futures, and nobody is covered.
+        Whether a scorer that cannot leave users out was fitted without the calibration users. If
+        not, it may know their held-out items, and no user is covered.
     apart : bool
-        Whether they still have none in the scorer that serves, which may have been fitted since.
+        Whether the same is true of the served scorer, which may have been refitted.
     """
 
-    people: str = "users"
+    users: str = "users"
     assumes: str = ""
-    nobody: str = ""
     in_fit: NDArray[np.bool_] | None = None
     of_the_fit: bool = False
     set_aside: bool = False
@@ -524,31 +521,30 @@ class UserCoverage:
         Parameters
         ----------
         scorer : Scorer
-            What scores them.
+            Scores the user.
         query : Query
-            Of whom.
+            The user and the history.
         place : int or None
-            Which of the calibration users it is, if any.
+            The user's place among the calibration users, if any.
         """
-        if self.nobody or self.in_fit is None:
-            return self.nobody or self._gap_by_declaration(scorer, query, place)
+        if self.in_fit is None:
+            return self._gap_by_declaration(scorer, query, place)
         in_fit = query.user is not None and bool(self.in_fit[query.user])
         if in_fit != self.of_the_fit:
             this, those = ("was", "was not") if in_fit else ("was not", "was")
-            return (
-                f"{scorer.name} {this} fitted on this user, as it {those} on those who calibrated "
-                "it"
-            )
+            return f"{scorer.name} {this} fitted on this user, but {those} on the calibration users"
         if place is not None and self.set_aside:
-            return "the last items of this user were set aside to calibrate, and are not in the fit"
+            return (
+                "the last items of this user were held out for calibration and are not in the fit"
+            )
         return ""
 
     def _gap_by_declaration(self, scorer: Scorer, query: Query, place: int | None) -> str:
-        """Return what follows from what the scorer declares."""
+        """Return why a user is not covered, given what the scorer declares."""
         if scorer.leaves_users_out is False and not self.held_out:
             return (
-                f"{scorer.called} comes fitted and users cannot be left out of it, so it "
-                "may have learned from the futures that calibrate it"
+                f"{scorer.called} is already fitted and cannot leave users out, so it may have "
+                "learned from the held-out interactions"
             )
         is_apart = self.apart and place is not None and scorer.leaves_users_out is False
         return "" if is_apart else seen_before(scorer, query)

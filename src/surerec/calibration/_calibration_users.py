@@ -1,4 +1,4 @@
-"""What is kept of calibration users, and the thresholds that they give each segment of users."""
+"""What a model stores of its calibration users, and the thresholds of each segment."""
 
 from __future__ import annotations
 
@@ -40,29 +40,30 @@ _SCHEMAS: Final = {
 }
 _NAME: Final = re.compile(r"(?!\.+$)[A-Za-z0-9._-]{1,100}")
 _LIST_SCHEMAS: Final = {"codes": ArraySchema("int64", ("n_listed",), low=0, below="n_items")}
-_NAMED: Final = 8  # of the segments
+_NAMED: Final = 8  # segments in a message
 
 
 @dataclass(frozen=True)
 class CalibrationUsers:
-    """Calibration users' futures as they entered sets of growing size.
+    """The thresholds at which calibration users' held-out items enter sets.
 
     Attributes
     ----------
     users : array of int
-        Each calibration user's code in the model's data; −1 for a user it does not know.
+        Code of each calibration user in the model's data; −1 for unknown users.
     n_before : array of int
-        How many of their interactions came before the held-out ones.
+        Number of interactions before the held-out ones.
     n_known : array of int
-        How many of these items others consumed.
+        Number of these items that other users consumed.
     entries, owners : array
-        For each future item the cut that lets it in, and whose it is.
+        The threshold at which each held-out item enters the set, and its user.
     first_ranks : array of float
-        The rank of each user's best-ranked future item.
+        The rank of each user's best-ranked held-out item.
     values, masses : array of float32
-        For each user, the mean value and the share of all scores of the k best items, k to 100.
+        For each user, the mean value of the k best items and their share of all scores, for k up
+        to 100.
     period : array of int
-        The first and the last instant of the futures, in microseconds since 1970.
+        First and last time of the held-out interactions, in microseconds since 1970.
     """
 
     users: NDArray[np.int64]
@@ -79,7 +80,7 @@ class CalibrationUsers:
     def of(
         cls, outcomes: Outcomes, threshold: ThresholdUnit, statistics: PrecedenceStatistics
     ) -> CalibrationUsers:
-        """Build it from outcomes; users by their code in these statistics."""
+        """Build it from outcomes; users get their codes in these statistics."""
         cases = outcomes.cases
         return cls(
             users=codes_in(statistics, cases.interactions)[0][cases.users],
@@ -97,20 +98,20 @@ class CalibrationUsers:
         return len(self.users)
 
     def curve(self, guarantee: str | GuaranteeKind) -> RiskCurve:
-        """Return what they lose as sets grow."""
+        """Return the risk curve of the calibration users."""
         return find_guarantee(guarantee).curve(self.entries, self.owners, len(self))
 
     def place_of(self, user: int | None) -> int | None:
-        """Return which calibration user this user of the data is, if any."""
+        """Return the place of a user among the calibration users; None if absent."""
         return None if user is None else self._places.get(user)
 
-    def places_of(self, people: Sequence[Query]) -> NDArray[np.int64]:
-        """Return the same for several users; −1 for whoever is none of them."""
-        found = [-1 if query.user is None else self._places.get(query.user, -1) for query in people]
-        return np.array(found, dtype=np.int64)
+    def places_of(self, queries: Sequence[Query]) -> NDArray[np.int64]:
+        """Return the places of several users; −1 if absent."""
+        found = (-1 if query.user is None else query.user for query in queries)
+        return np.array([self._places.get(user, -1) for user in found], dtype=np.int64)
 
     def without(self, place: int | None) -> CalibrationUsers:
-        """Return the others, as if that calibration user had never been one; all for None."""
+        """Return the calibration users without one of them; all for None."""
         if place is None:
             return self
         stays = np.arange(len(self)) != place
@@ -129,7 +130,7 @@ class CalibrationUsers:
 
     @property
     def unknown_share(self) -> float:
-        """Mean over calibration users of the share of their held-out items that no set holds."""
+        """Mean share, over calibration users, of held-out items that no set contains."""
         return self.curve("recall").unknown_loss
 
     def state(self) -> State:
@@ -138,7 +139,7 @@ class CalibrationUsers:
 
     @classmethod
     def from_state(cls, state: State, n_users: int) -> CalibrationUsers:
-        """Read it back; KeyError or ValueError if these are not its arrays.
+        """Load it; raise KeyError or ValueError if an array is invalid.
 
         `n_users` is the number of users of the data.
         """
@@ -146,7 +147,7 @@ class CalibrationUsers:
         found = cls(**state.arrays)
         every = np.array_equal(np.unique(found.owners), np.arange(n))
         if found.period[0] > found.period[1] or not every:
-            raise ValueError("its calibration users are not whole")
+            raise ValueError("its calibration users are incomplete")
         return found
 
 
@@ -158,8 +159,8 @@ class NamedItems:
     --------
     >>> NamedItems("in stock", np.array([1, 4]))
     Traceback (most recent call last):
-    surerec.errors.InputError: 'in stock' cannot name a list; use up to 100 letters (a to z),
-    digits, '.', '_' and '-', not dots alone.
+    surerec.errors.InputError: 'in stock' is not a valid name of an item list. Use up to 100
+    letters (a to z), digits, '.', '_' and '-', not only dots.
     """
 
     name: str
@@ -169,12 +170,12 @@ class NamedItems:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             raise InputError(
-                f"{self.name!r} cannot name a list; use up to 100 letters (a to z), digits, '.', "
-                "'_' and '-', not dots alone."
+                f"{self.name!r} is not a valid name of an item list. Use up to 100 letters (a to "
+                "z), digits, '.', '_' and '-', not only dots."
             )
 
     def within(self, now: IdMap, then: IdMap) -> NamedItems:
-        """Return the same list by the codes of other data, without what they do not know."""
+        """Return the list with the codes of other data, without items unknown there."""
         codes = then.codes(now.ids.gather(self.codes))
         return NamedItems(self.name, np.unique(codes[codes >= 0]))
 
@@ -184,7 +185,7 @@ class NamedItems:
 
     @classmethod
     def from_state(cls, state: State, n_items: int) -> NamedItems:
-        """Read it back; KeyError or ValueError if it is no such list."""
+        """Load it; raise KeyError or ValueError if it is not a valid list."""
         n = check_arrays("an item list", _LIST_SCHEMAS, state.arrays, n_items=n_items)["n_listed"]
         found = cls(state.texts["name"], state.arrays["codes"])
         if state.texts.keys() != {"name"} or not n or not (np.diff(found.codes) > 0).all():
@@ -194,7 +195,7 @@ class NamedItems:
 
 @dataclass(frozen=True)
 class LengthSegments:
-    """Groups by the number of known items; ``edges[g]`` is the smallest of group g + 1.
+    """Segments by history length; ``edges[s]`` is the smallest length of segment s + 1.
 
     Examples
     --------
@@ -209,26 +210,26 @@ class LengthSegments:
 
     @classmethod
     def equal(cls, lengths: NDArray[np.int64], n_groups: int) -> LengthSegments:
-        """Cut the lengths into groups of about equal size; fewer where many are alike."""
+        """Split lengths into segments of about equal size; fewer if many lengths are equal."""
         if not lengths.size:
             return cls(np.empty(0, dtype=np.int64))
         n_groups = min(n_groups, len(lengths))  # more would be the same
         shares = np.arange(1, n_groups) / n_groups
         edges = np.unique(np.quantile(lengths, shares, method="higher"))
-        # No group without users: the first edge lies above somebody.
+        # No segment is empty, as the first edge exceeds the smallest length.
         return cls(edges[edges > lengths.min()].astype(np.int64))
 
     @property
     def n(self) -> int:
-        """How many groups there are."""
+        """Number of segments."""
         return len(self.edges) + 1
 
     def of(self, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the group of each length."""
+        """Return the segment of each length."""
         return np.searchsorted(self.edges, lengths, side="right").astype(np.int64)
 
     def in_words(self, group: int) -> str:
-        """Return who is in a group, in words."""
+        """Return the lengths of a segment as text."""
         if self.n == 1:
             return "any number of known items"
         if group == 0:
@@ -239,28 +240,28 @@ class LengthSegments:
 
 
 class UserSegments:
-    """Users by a column of their own, and each of these by the number of known items (Mondrian).
+    """Segments of users by a column, and within each by history length (Mondrian).
 
-    Each segment has a risk curve of its own.
+    Each segment has its own risk curve.
 
     Parameters
     ----------
     calibration : CalibrationUsers
-        Who calibrates.
-    guarantee : Promise
-        What they lose as sets grow.
+        The calibration users.
+    guarantee : GuaranteeKind
+        Defines a user's loss.
     n_groups : int
-        How many groups by the number of known items.
-    people : Segmentation or None
-        The column.
+        Number of segments by history length.
+    segmentation : Segmentation or None
+        The segments by column.
 
     Attributes
     ----------
     words, members : list
-        Each segment in words, and which of the calibration users are in it. First come those of
-        users whose value of the column is not known, who are compared with everybody.
+        Each segment as text, and a mask of its calibration users. The first segments are for users
+        with an unknown value of the column, and hold all calibration users.
     stated : range
-        The segments that a guarantee is about.
+        The segments that have a guarantee.
     """
 
     def __init__(
@@ -268,27 +269,28 @@ class UserSegments:
         calibration: CalibrationUsers,
         guarantee: GuaranteeKind,
         n_groups: int,
-        people: Segmentation | None,
+        segmentation: Segmentation | None,
     ) -> None:
-        self._calibration, self._promise, self.people = calibration, guarantee, people
+        self._calibration, self._guarantee, self.segmentation = calibration, guarantee, segmentation
         self.words: list[str] = []
         self.members: list[NDArray[np.bool_]] = []
         self._lengths: dict[str | None, tuple[int, LengthSegments]] = {}
         n_known = calibration.n_known
         self._add(None, np.ones(len(calibration), dtype=bool), n_known, n_groups)
-        n_everybody = len(self.words)
-        if people is not None:
-            codes = np.where(calibration.users >= 0, people.codes[calibration.users], -1)
-            for code, name in enumerate(people.names):
+        n_unknown = len(self.words)
+        if segmentation is not None:
+            codes = np.where(calibration.users >= 0, segmentation.codes[calibration.users], -1)
+            for code, name in enumerate(segmentation.names):
                 self._add(name, codes == code, n_known, n_groups)
-        self.stated = range(0 if people is None else n_everybody, len(self.words))
+        self.stated = range(0 if segmentation is None else n_unknown, len(self.words))
 
     def _add(
         self, label: str | None, some: NDArray[np.bool_], n_known: NDArray[np.int64], n_groups: int
     ) -> None:
         lengths = LengthSegments.equal(n_known[some], n_groups)
         self._lengths[label] = len(self.words), lengths
-        value = "" if self.people is None or label is None else f"{self.people.column} {label!r}"
+        column = "" if self.segmentation is None else self.segmentation.column
+        value = "" if label is None else f"{column} {label!r}"
         of = lengths.of(n_known)
         for group in range(lengths.n):
             known = lengths.in_words(group) if lengths.n > 1 else ""
@@ -296,50 +298,48 @@ class UserSegments:
             self.members.append(some & (of == group))
 
     def of(self, query: Query) -> int:
-        """Return the segment of a user; one of everybody's if their value is not known."""
+        """Return the segment of a user; one of all users if the value is unknown."""
         label = self._label(query)
         first, lengths = self._lengths[label if label in self._lengths else None]
         return first + int(np.searchsorted(lengths.edges, len(query.history), side="right"))
 
     def gap(self, query: Query) -> str:
         """Return why no segment covers a user; empty if one does."""
-        if self.people is None:
+        if self.segmentation is None:
             return ""
-        label, column = self._label(query), self.people.column
+        label, column = self._label(query), self.segmentation.column
         if label is None:
-            return (
-                f"the {column} of this user is not known, and each {column} is calibrated by itself"
-            )
+            return f"the {column} of this user is unknown, and each {column} has its own thresholds"
         if label in self._lengths:
             return ""
-        names = self.people.names
+        names = self.segmentation.names
         few = ", ".join(repr(name) for name in names[:_NAMED])
         others = f" and {len(names) - _NAMED:,} others" if len(names) > _NAMED else ""
-        return f"nobody of {column} {label!r} calibrated; {few}{others} did"
+        return f"no calibration user has {column} {label!r}, only {few}{others}"
 
     def _label(self, query: Query) -> str | None:
-        if query.segment is not None or self.people is None or query.user is None:
+        if query.segment is not None or self.segmentation is None or query.user is None:
             return query.segment
-        return self.people.label(query.user)
+        return self.segmentation.label(query.user)
 
     @cached_property
     def _curves(self) -> list[RiskCurve]:
-        whole = self._calibration.curve(self._promise)
+        whole = self._calibration.curve(self._guarantee)
         return [whole.of_owners(some) for some in self.members]
 
     @cached_property
     def _places(self) -> list[NDArray[np.int64]]:
-        """Each calibration user's place in each curve, or −1; at last that of everybody else."""
+        """Each calibration user's place in each curve, or −1; the last is for other users."""
         return [np.append(np.where(some, np.cumsum(some) - 1, -1), -1) for some in self.members]
 
     def curve_of(self, query: Query) -> tuple[RiskCurve, int | None, str]:
-        """Return the risk curve of a user's segment, their own place in it, and its words."""
+        """Return the risk curve of a user's segment, their place in it, and the segment's text."""
         segment, place = self.of(query), self._calibration.place_of(query.user)
         own = int(self._places[segment][-1 if place is None else place])
         return self._curves[segment], None if own < 0 else own, self.words[segment]
 
     def most(self, significance: float, n_items: int) -> int:
-        """Return how many ranks are in a set at ε at the most, whoever is left out."""
+        """Return the largest number of ranks in a set at ε, whichever user is left out."""
         ranks = np.arange(1.0, n_items + 1)
         sums = [
             (curve.levels(ranks) * (curve.n_users + 1), curve.n_users) for curve in self._curves
@@ -347,21 +347,21 @@ class UserSegments:
         return max(int(np.count_nonzero(left > significance * n)) for left, n in sums)
 
     def levels(
-        self, people: Sequence[Query], owners: NDArray[np.int64], entries: NDArray[np.float64]
+        self, queries: Sequence[Query], owners: NDArray[np.int64], entries: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Return the ε below which items of several users are in their sets.
 
         Parameters
         ----------
-        people : sequence of Query
-            Whom it is about.
+        queries : sequence of Query
+            The users.
         owners : array of int
-            Which of them each entry is about, in ascending order.
+            The user of each entry, ascending.
         entries : array of float
-            The cuts at which the items enter.
+            The thresholds at which the items enter.
         """
-        levels, places = np.empty(len(entries)), self._calibration.places_of(people)
-        segments = np.array([self.of(query) for query in people], dtype=np.int64)
+        levels, places = np.empty(len(entries)), self._calibration.places_of(queries)
+        segments = np.array([self.of(query) for query in queries], dtype=np.int64)
         for segment in np.unique(segments):
             own = self._places[segment][places]
             rows = np.flatnonzero(segments[owners] == segment)

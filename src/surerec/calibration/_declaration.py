@@ -1,9 +1,10 @@
-"""Whether a scorer leaves users out, as it declares.
+"""Checks whether a scorer leaves users out, as it declares.
 
-Two checks. A recipe is fitted again on data in which one user consumed other items: with that user
-left out, their scores must not change. This is exact, and made on a sample of users, so that it
-costs little. A scorer that comes fitted has only its rankings to go by: with the user left out, an
-item that few others consumed ranks about where other items with that number of users do. A scorer
+The first check refits the measure on data in which one user consumed other items. With that user
+left out, scores must not change. It is exact, and uses a sample of users to limit its cost.
+
+The second check looks at rankings, and also works for a fitted scorer. With the user left out, an
+item that few others consumed ranks about as high as other items with that number of users. A scorer
 that knows the user's own interactions ranks it above nearly all of them.
 """
 
@@ -27,59 +28,59 @@ if TYPE_CHECKING:
     from surerec.precedence import PrecedenceStatistics
 
 _MOST_USERS: Final = 400
-"""How many users a recipe is fitted again on."""
+"""Number of users in a refit."""
 _REFITS: Final = 4
-"""How many users are given other items, each in a fit of its own."""
+"""Number of users who get other items, each in a separate refit."""
 _SECONDS: Final = 10.0
-"""After so long no further fit is begun."""
+"""No further refit starts after this time."""
 _TOLERANCE: Final = 1e-6
-"""Scores differ beyond this share of the largest: below it may be rounding in single precision."""
+"""Smaller differences, relative to the largest score, may be single-precision rounding."""
 _RANKED: Final = 30
-"""How many users' rankings are looked at."""
+"""Number of users whose rankings are checked."""
 _FEWEST_RANKED: Final = 10
 _POOL: Final = 20_000
-"""The users among whom those with rare held-out items are looked for."""
+"""Number of users that are searched for rare held-out items."""
 _SHORTEST: Final = 10
 _KNOWN: Final = 0.6
 _RARE: Final = 5
-"""Items are rare that at most so many other users consumed: each user counts for much there."""
+"""An item is rare if at most this many other users consumed it."""
 _COMPARED: Final = 20
-"""How many items with the same number of users a held-out item is compared with."""
+"""Number of items of equal popularity that a held-out item is compared with."""
 _TOO_HIGH: Final = 0.9
-"""Scorers that leave users out rank rare held-out items above 50 to 80% of these items."""
+"""Scorers that leave users out rank rare held-out items above 50 to 80% of those items."""
 _ERRORS: Final = 3.0
-"""Standard errors by which the mean must exceed that."""
+"""The mean must exceed that by this many standard errors."""
 _TWINS: Final = 0.8
-"""Users who are this similar (Jaccard) to another one are known through that one."""
+"""Users with a neighbour this similar (Jaccard) are skipped, as the neighbour reveals them."""
 
 
 def refuse_false_declaration(
-    recipe: Measure, scorer: Scorer, statistics: PrecedenceStatistics, random_state: int = 0
+    measure: Measure, scorer: Scorer, statistics: PrecedenceStatistics, random_state: int = 0
 ) -> None:
     """Raise InputError if a scorer declares ``leaves_users_out = True`` and does not do so."""
-    if why := false_declaration(recipe, scorer, statistics, random_state):
+    if why := false_declaration(measure, scorer, statistics, random_state):
         raise InputError(
             f"{why}. Fix score(history, without_user=…), or declare leaves_users_out = False."
         )
 
 
 def false_declaration(
-    recipe: Measure, scorer: Scorer, statistics: PrecedenceStatistics, random_state: int = 0
+    measure: Measure, scorer: Scorer, statistics: PrecedenceStatistics, random_state: int = 0
 ) -> str:
-    """Return why a declared ``leaves_users_out = True`` is false; empty if nothing speaks against.
+    """Return why a declared ``leaves_users_out = True`` is false; empty if no check fails.
 
-    Scorers of surerec's own are not checked here: their contract tests do that.
+    Built-in scorers are not checked here, as contract tests check them.
 
     Parameters
     ----------
-    recipe : Recipe
-        Makes such scorers.
+    measure : Measure
+        Fits such scorers.
     scorer : Scorer
-        What it made of the statistics.
+        The scorer that it fitted on the statistics.
     statistics : PrecedenceStatistics
-        With the profiles that users are sampled from.
+        Statistics with the histories of users.
     random_state : int, default=0
-        Of the users who are sampled.
+        Seed of the sample of users.
 
     Examples
     --------
@@ -94,8 +95,8 @@ def false_declaration(
     ...     def score(self, history, *, without_user=None):
     ...         return self.support
     >>> counts = sr.count_precedence(sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600))
-    >>> recipe = as_measure(Popular)
-    >>> false_declaration(recipe, recipe.fit(counts), counts).partition(":")[0]
+    >>> measure = as_measure(Popular)
+    >>> false_declaration(measure, measure.fit(counts), counts).partition(":")[0]
     'Popular declares leaves_users_out = True, which is false'
     """
     profiles = statistics.interactions
@@ -104,13 +105,13 @@ def false_declaration(
         return ""
     random = np.random.default_rng((random_state, 29))
     found = _by_ranking(scorer, profiles, random)
-    if not found and recipe.refits:
-        found = _by_refitting(recipe, statistics, profiles, random)
+    if not found and measure.refits:
+        found = _by_refitting(measure, statistics, profiles, random)
     return found and f"{scorer.name} declares leaves_users_out = True, which is false: {found}"
 
 
 def _by_refitting(
-    recipe: Measure,
+    measure: Measure,
     statistics: PrecedenceStatistics,
     profiles: Interactions,
     random: np.random.Generator,
@@ -121,14 +122,14 @@ def _by_refitting(
     others = np.ones(profiles.n_users, dtype=bool)
     others[users[:_MOST_USERS]] = False
     sample = profiles.without_users(np.flatnonzero(others))
-    own, end = deepcopy(recipe), monotonic() + _SECONDS  # a fit may change its recipe
+    own, end = deepcopy(measure), monotonic() + _SECONDS  # as a fit may change it
 
     def fitted(data: Interactions) -> Scorer:
         return own.fit(own.count(data, statistics.ties))
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a model that gets less data than usual
+            warnings.simplefilter("ignore")  # a model may warn about little data
             here = fitted(sample)
             for user in users[:_REFITS].tolist():
                 history = sample.consumed(user)[: max(1, lengths[user] // 2)].astype(np.int64)
@@ -140,13 +141,13 @@ def _by_refitting(
                 if not n_changed:
                     break
                 if _n_changed(scores, fitted(sample).score(history, without_user=user)):
-                    return ""  # it is never the same twice: nothing can be compared
+                    return ""  # not deterministic, so not comparable
                 return (
                     f"refitted with other items for user {profiles.users[user]!r}, "
                     f"score(history, without_user=…) of that user changed for {n_changed:,} of "
                     f"{len(scores):,} items"
                 )
-    except Exception:  # noqa: BLE001  # a model may refuse so few users: that is no leak
+    except Exception:  # noqa: BLE001  # a model may reject few users, which is no leak
         return ""
     return ""
 
@@ -158,7 +159,7 @@ def _n_changed(one: NDArray[np.float64], other: NDArray[np.float64]) -> int:
 
 
 def with_other_items(data: Interactions, user: int, random: np.random.Generator) -> Interactions:
-    """Return the data with as many other items, at the same times, for one user."""
+    """Return the data with other items for one user: as many, at the same times."""
     own: NDArray[np.uint32] = data.consumed(user)
     others = np.setdiff1d(np.arange(data.n_items), own)
     instead = random.permutation(np.concatenate((random.permutation(others), own)))[: len(own)]
@@ -168,7 +169,7 @@ def with_other_items(data: Interactions, user: int, random: np.random.Generator)
 
 
 def _by_ranking(scorer: Scorer, profiles: Interactions, random: np.random.Generator) -> str:
-    """Compare held-out items, rare ones if there are, with others of the same number of users."""
+    """Compare held-out items, preferably rare ones, with others of equal popularity."""
     support = np.bincount(profiles.item_codes, minlength=profiles.n_items)
     above = []
     for user, items in _held_out(profiles, support, random):
@@ -211,9 +212,9 @@ def _share_below(
 def _held_out(
     profiles: Interactions, support: NDArray[np.int64], random: np.random.Generator
 ) -> list[tuple[int, NDArray[np.uint32]]]:
-    """Return users with items of their last 40%: rare ones, and all where there are none.
+    """Return users and items of their last 40%: the rare items, or all if none is rare.
 
-    Users with the rarest items come first. An item that nobody else consumed is not among them.
+    Users with the rarest items come first. Items without other users are skipped.
     """
     lengths = np.diff(profiles.offsets)
     users = random.permutation(np.flatnonzero(lengths >= _SHORTEST))[:_POOL]

@@ -1,4 +1,4 @@
-"""The third extension point: what a confidence level means, and the kinds of it in a table."""
+"""The third extension point: guarantees, and the table of their kinds."""
 
 from __future__ import annotations
 
@@ -19,46 +19,43 @@ if TYPE_CHECKING:
     from surerec.calibration._held_out import Horizon
 
 ThresholdUnit: TypeAlias = Literal["rank", "score"]
-"""Where sets are cut: at the same rank for everyone, or at the same share of a user's scores."""
-
-NEW_ITEMS: Final = "items new to the user that they consume"
-"""What guarantees are about: repeats are neither recommended nor counted."""
+"""What a threshold is on: the rank of an item, or its share of the user's scores."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:
-    """What an answer guarantees, to whom and under which assumptions.
+    """What a recommendation guarantees, to whom and under which assumptions.
 
-    ``str(guarantee)`` is the sentence. Where nothing is guaranteed, the other fields describe what
-    would be.
+    ``str(guarantee)`` states it in a few sentences. If it does not hold, the other fields describe
+    the guarantee that fails.
 
     Attributes
     ----------
     kind : str
-        "item", "recall", "hit", "precision", "live" or "none" (of a ranking); the name of a promise
-        of your own.
+        "item", "recall", "hit", "precision", "live" or "none" (a ranking); or the name of a custom
+        kind.
     level : float or None
-        The nominal level, the confidence asked for.
+        The nominal level, which is the requested confidence.
     precision : float or None
-        The share of the shown items that is consumed, where precision is guaranteed.
+        The guaranteed share of shown items that are consumed; None for other kinds.
     claim : str
         What is guaranteed, without the assumptions.
     horizon : str
-        The future that is covered.
+        The held-out interactions that it covers.
     n_calibration : int or None
-        The calibration items, users or groups behind it; None if that depends on the user.
+        The number of calibration items, users or groups; None if it depends on the user.
     period : tuple of str or None
         The first and the last day of the held-out interactions that calibrated it.
     covers : str
         Who is covered.
     assumptions : tuple of str
-        What it assumes and depends on, in sentences.
+        What it assumes and depends on, as sentences.
     holds : bool
-        Whether it holds for this answer.
+        Whether it holds for this recommendation.
     reason : str
         Why it does not hold; empty if it does.
     full : Guarantee or None
-        The guarantee of the full set, where items were left out of it.
+        The guarantee of the full set, if items were left out of it.
 
     Examples
     --------
@@ -67,9 +64,9 @@ class Guarantee:
     >>> model = sr.InductiveConformal().fit(films)
     >>> found = model.recommend(user=7, confidence=0.7).guarantee
     >>> print(found)
-    An item new to the user that they will consume is left out with probability at most 0.3.
-    Assumes that the user's 9 calibration items and the items consumed next are exchangeable. It
-    holds less well the more tastes drift.
+    An item new to the user that they consume next is left out with probability at most 30%.
+    Assumes that the user's 9 calibration items and future items are exchangeable. Drift of the
+    user's taste weakens it.
     >>> found.holds, found.kind, found.level, found.n_calibration
     (True, 'item', 0.7, 9)
     >>> short = model.recommend(user=7, confidence=0.7, k=1).guarantee
@@ -100,15 +97,15 @@ class Guarantee:
             return none
         if self.full.holds:
             return f"{none} The full set has: {self.full}"
-        return f"{none} Nor has the full set: {self.full.reason}."
+        return f"{none} The full set has none either: {self.full.reason}."
 
     @property
     def labelled(self) -> str:
-        """The sentence, after "Guarantee:" where there is one."""
+        """The sentences, after the label "Guarantee:" if it holds."""
         return f"Guarantee: {self}" if self.holds else str(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields and the ``sentence``, ready for JSON."""
+        """Return the fields and the text (``sentence``) as JSON-compatible values."""
         return {
             "sentence": str(self),
             **vars(self),
@@ -118,7 +115,7 @@ class Guarantee:
         }
 
     def assuming(self, *sentences: str) -> Guarantee:
-        """Return it with further assumptions; empty ones are skipped."""
+        """Return the guarantee with further assumptions; empty ones are skipped."""
         more = tuple(filter(None, sentences))
         if not more:
             return self
@@ -126,57 +123,53 @@ class Guarantee:
         return replace(self, assumptions=self.assumptions + more, full=full)
 
     def broken(self, reason: str) -> Guarantee:
-        """Return it as one that does not hold, if there is a reason."""
+        """Return the guarantee marked as not holding, if a reason is given."""
         return replace(self, holds=False, reason=reason) if reason else self
 
     def shortened(self, reason: str) -> Guarantee:
-        """Return the guarantee of what is left of the set, if there is a reason to leave out."""
+        """Return the guarantee of a truncated set, with the reason; unchanged without one."""
         if not reason or self.kind == "none":
             return self
         return replace(self, holds=False, reason=reason, full=self)
 
 
 RANKING: Final = Guarantee(
-    kind="none", holds=False, reason="this recommender ranks, without a confidence"
+    kind="none", holds=False, reason="this recommender ranks items without a confidence level"
 )
 
 
 def level_of(significance: float) -> float:
-    """Return 1 − ε, without the noise of binary fractions."""
+    """Return 1 − ε, rounded to remove floating-point noise."""
     return round(1 - significance, 12)
 
 
 class GuaranteeKind(ABC):
-    """What is guaranteed to users like the calibration users, at a confidence of 1 − ε.
+    """A kind of guarantee for users exchangeable with the calibration users, at confidence 1 − ε.
 
-    A new kind is a subclass in this file and a row in
+    To add a kind, write a subclass in this file and add it to
     :data:`surerec.calibration.GUARANTEE_KINDS`. Its sentences are templates; a subclass may
     override the methods that fill them.
 
     Attributes
     ----------
     name : str
-        As the parameter ``promise`` of :class:`surerec.PopulationConformal`, and model folders,
-        have it.
+        Its name in ``PopulationConformal(guarantee=...)``, model folders and audit tables.
     prefix : str
-        What the names of recommenders begin with.
+        The prefix of recommender names, such as "recall" in "recall-cm12".
     horizon : float or int
-        The future that it is about where nothing else is said: a share of the profile, or a number
-        of next items.
+        Default horizon: a share of the history, or a number of next items.
     monotone : bool
-        Whether a user's loss never grows as the set does, which risk control needs.
+        Whether a user's loss never grows with the set, as risk control requires.
     tested : bool
-        Whether it is a precision, which is asked for by its level and tested over served users.
-    kind : str
-        What audits call it in their tables.
+        Whether it is a precision, which users request by value and which is tested, not controlled.
     audited : tuple of {"rank", "score"}
-        The cuts with which an audit measures it.
+        The threshold units for which an audit measures it.
     curve_by : callable or None
-        Makes the risk curve of entries, owners and the number of users; None of what is tested.
-    claim, lost, few_words, report : str
+        Builds the risk curve from entries, owners and the number of users; None if tested.
+    claim, lost, summary, label : str
         Templates of :meth:`sentence`, :meth:`unknown`, :meth:`headline` and :meth:`title`.
     by_group : bool
-        Whether an audit also looks at groups of users, and at a threshold for each.
+        Whether an audit also measures it within groups of users, with a threshold for each.
     """
 
     name: str
@@ -184,7 +177,6 @@ class GuaranteeKind(ABC):
     horizon: ClassVar[Horizon]
     monotone: ClassVar[bool] = True
     tested: ClassVar[bool] = False
-    kind: str
     audited: ClassVar[tuple[ThresholdUnit, ...]] = ("rank",)
     by_group: ClassVar[bool] = False
     curve_by: ClassVar[Callable[..., RiskCurve] | None] = None
@@ -193,28 +185,28 @@ class GuaranteeKind(ABC):
         "calibration users lose {loss:.1%} on average whatever the set, as some of what they "
         "consumed next was {lacking}"
     )
-    few_words: ClassVar[str] = "{name} at {confidence:.0%}, of items new to the user"
-    report: ClassVar[str]
+    summary: ClassVar[str] = "{name} at {confidence:.0%}, of items new to the user"
+    label: ClassVar[str]
 
     def curve(
         self, entries: NDArray[np.float64], owners: NDArray[np.int64], n_users: int
     ) -> RiskCurve:
-        """Return what calibration users lose as sets grow; what is tested has no such curve.
+        """Return the risk curve of the calibration users; tested kinds have none.
 
         Parameters
         ----------
         entries : array of float
-            For each future item the cut that lets it in; infinite where none does.
+            For each held-out item, the threshold at which it enters the set; infinite if none.
         owners : array of int
-            Whose it is, ``0 … n_users − 1``; everybody has at least one.
+            The user of each entry, ``0 … n_users − 1``; each user has at least one.
         n_users : int
-            How many users there are.
+            Number of users.
         """
         if self.curve_by is None:
-            raise InputError(f"The promise {self.name!r} has no risk curve.")
+            raise InputError(f"The guarantee {self.name!r} is tested and has no risk curve.")
         return self.curve_by(entries, owners, n_users)
 
-    def sentence(self, significance: float, future: str, people: str) -> str:
+    def sentence(self, significance: float, future: str, users: str) -> str:
         """Return what is guaranteed, without the assumption and without a full stop.
 
         Parameters
@@ -222,51 +214,41 @@ class GuaranteeKind(ABC):
         significance : float
             ε.
         future : str
-            The future in words, such as "the next 5 items new to the user".
-        people : str
-            Whom it is about.
+            The held-out interactions as text, such as "the next 5 items new to the user".
+        users : str
+            Who is covered.
         """
-        return self.claim.format(
-            percent=100 * significance,
-            kept=100 * (1 - significance),
-            confidence=1 - significance,
-            future=future,
-            people=people,
-        )
+        return self.claim.format(percent=100 * (1 - significance), future=future, users=users)
 
     def title(self, future: str) -> str:
-        """Return a few words for the reports of audits, such as "miss rate"."""
-        return self.report.format(future=future)
+        """Return the label in audit reports, such as "recall"."""
+        return self.label.format(future=future)
 
     def unknown(self, loss: float, lacking: str) -> str:
-        """Describe the loss that remains with every known item in the set, as a clause.
+        """Return a clause about the loss that remains when every known item is in the set.
 
         Parameters
         ----------
         loss : float
-            Mean over calibration users.
+            Mean loss over calibration users.
         lacking : str
-            Why no set holds some items, such as "unknown to the model".
+            Why no set contains some items, such as "unknown to the model".
         """
         return self.lost.format(loss=loss, lacking=lacking)
 
-    @property
-    def guarantees(self) -> str:
-        """The kind of :class:`surerec.Guarantee`: by default the name."""
-        return self.name
-
     def headline(self, confidence: float) -> str:
-        """Return a few words to choose among promises by, without the assumption."""
-        return self.few_words.format(name=self.name, confidence=confidence)
+        """Return a short description for lists of recommenders, without the assumption."""
+        return self.summary.format(name=self.name, confidence=confidence)
 
 
 class Recall(GuaranteeKind):
-    """Of what users consume next, on average at most a share ε is left out.
+    """Mean recall over users of at least 1 − ε.
 
     Examples
     --------
     >>> Recall().sentence(0.1, "the next 5 items", "users")
-    'Of the next 5 items, at most 10% is left out on average over users'
+    'Recall of at least 90% on average over users: the set contains at least 90% of the next 5
+    items'
     >>> Recall().unknown(0.12, "unknown to the model")
     'on average over calibration users, 12.0% of what a user consumed next was unknown to the
     model'
@@ -275,79 +257,78 @@ class Recall(GuaranteeKind):
     name = "recall"
     prefix = "recall"
     horizon = 0.4
-    kind = "miss"
-    guarantees = "recall"
     by_group = True
     audited = ("rank", "score")
     curve_by = RiskCurve.of_shares
-    claim = "Of {future}, at most {percent:.4g}% is left out on average over {people}"
+    claim = (
+        "Recall of at least {percent:.6g}% on average over {users}: the set contains at least "
+        "{percent:.6g}% of {future}"
+    )
     lost = (
         "on average over calibration users, {loss:.1%} of what a user consumed next was {lacking}"
     )
-    few_words = "keeps {confidence:.0%} of items new to the user that they will consume"
-    report = "miss rate"
+    summary = "contains {confidence:.0%} of the new items a user consumes next, on average"
+    label = "recall"
 
 
 class Hit(GuaranteeKind):
-    """With probability at least 1 − ε one of the next items is in the set.
+    """At least one of the next items is in the set, with probability at least 1 − ε over users.
 
     Examples
     --------
     >>> Hit().sentence(0.1, "the next 5 items", "users")
-    'At least one of the next 5 items is in this set with probability at least 0.9, over users'
+    'With probability at least 90% over users, the set contains at least one of the next 5 items'
     >>> Hit().unknown(0.12, "unknown to the model")
-    'for 12.0% of calibration users all that they consumed next was unknown to the model'
+    'for 12.0% of calibration users, everything they consumed next was unknown to the model'
     """
 
     name = "hit"
     prefix = "hit"
     horizon = 5
-    kind = "hit"
     curve_by = RiskCurve.of_first
     claim = (
-        "At least one of {future} is in this set with probability at least {confidence:.4g}, over "
-        "{people}"
+        "With probability at least {percent:.6g}% over {users}, the set contains at least one of "
+        "{future}"
     )
-    lost = "for {loss:.1%} of calibration users all that they consumed next was {lacking}"
-    few_words = "has at least one hit among items new to the user, for {confidence:.0%} of users"
-    report = "hit in the {future}"
+    lost = "for {loss:.1%} of calibration users, everything they consumed next was {lacking}"
+    summary = "contains a new item that the user consumes next, for {confidence:.0%} of users"
+    label = "hit in the {future}"
 
 
 class Precision(GuaranteeKind):
-    """Of what is shown to a user who is shown anything, on average a stated share is consumed.
+    """Mean share of consumed items among those shown, over users who are shown any.
 
-    A loss that may grow with the list, so that it is tested, not controlled: see
+    Its loss may grow with the list, so it is tested rather than controlled; see
     :class:`surerec.conformal.ServedPrecision`.
 
     Examples
     --------
     >>> Precision().sentence(0.6, "the next 5 items", "users")
-    'Of what is shown, at least 40% is among the next 5 items on average over users who are shown
-    anything'
+    'At least 40% of the shown items are among the next 5 items, on average over users who are
+    shown any'
     """
 
     name = "precision"
     prefix = "precision"
     horizon = 0.4
-    kind = "precision"
     monotone = False
     tested = True
     claim = (
-        "Of what is shown, at least {kept:.4g}% is among {future} on average over {people} who are "
-        "shown anything"
+        "At least {percent:.6g}% of the shown items are among {future}, on average over {users} "
+        "who are shown any"
     )
-    few_words = "shows few items new to the user, of which a stated share is consumed"
-    report = "precision"
+    summary = "shows a short list of new items, of which a stated share is consumed"
+    label = "precision"
 
 
 GUARANTEE_KINDS: dict[str, GuaranteeKind] = {
     guarantee.name: guarantee for guarantee in (Recall(), Hit(), Precision())
 }
-"""The promises by name; a row more is a promise more, everywhere."""
+"""All kinds of guarantees by name. A new row makes a kind available on every surface."""
 
 
 def find_guarantee(guarantee: str | GuaranteeKind) -> GuaranteeKind:
-    """Look a promise up by name, or take it as it is.
+    """Return the kind of guarantee with this name; a kind is returned as it is.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Held-out interactions: a known past and the future that followed it, for many users."""
+"""Held-out interactions: the known history and the future of many users."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from surerec.precedence import PrecedenceStatistics
 
 Horizon: TypeAlias = "float | int"
-"""How far the future goes: a share of the profile (0.4), or a number of items (5)."""
+"""Length of the held-out part: a share of the history (0.4), or a number of items (5)."""
 
 
 def check_horizon(horizon: object) -> Horizon:
-    """Return the horizon, or refuse what is neither a share nor a number of items.
+    """Return the horizon; raise InputError if it is neither a share nor a number of items.
 
     Examples
     --------
@@ -41,26 +41,26 @@ def check_horizon(horizon: object) -> Horizon:
     if isinstance(horizon, (float, np.floating)) and 0 < horizon < 1:
         return float(horizon)
     raise InputError(
-        f"horizon is {shown(horizon)}; it must be a share of the profile between 0 and 1, such as "
-        "0.4, or a whole number of next items, such as 5."
+        f"horizon is {shown(horizon)}. Pass a share of the history between 0 and 1, such as 0.4, "
+        "or a whole number of next items, such as 5."
     )
 
 
 @dataclass(frozen=True)
 class Cases:
-    """Users with what was known of them and what they consumed next; all by code.
+    """Users with their known history and what they consumed next, by code.
 
     Attributes
     ----------
     interactions : Interactions
-        Whose profiles they are.
+        All interactions of the users.
     users : array of int
-        Whom each case is about.
+        The user of each case.
     known_stops, stops : array of int
-        Where, in the flat profiles, the known part ends and the future ends.
+        Row of the interactions at which the known history ends, and at which the future ends.
     moment : int or None
-        When all of them are asked, in microseconds since 1970; by default each when the last known
-        item was taken.
+        Time of all queries, in microseconds since 1970; by default the last known interaction of
+        each user.
     """
 
     interactions: Interactions
@@ -78,33 +78,33 @@ class Cases:
 
     @property
     def n_known(self) -> NDArray[np.int64]:
-        """How many items are known in each case."""
+        """Number of known items of each case."""
         return self.known_stops - self.interactions.offsets[self.users]
 
     @property
     def n_future(self) -> NDArray[np.int64]:
-        """How many items followed."""
+        """Number of held-out items of each case."""
         return self.stops - self.known_stops
 
     def known(self, case: int) -> NDArray[np.int64]:
-        """Return what was known, in order."""
+        """Return the known items, in order."""
         begin = self.interactions.offsets[self.users[case]]
         return self.interactions.item_codes[begin : self.known_stops[case]].astype(np.int64)
 
     def future(self, case: int) -> NDArray[np.int64]:
-        """Return what followed."""
+        """Return the held-out items, in order."""
         consumed = self.interactions.item_codes[self.known_stops[case] : self.stops[case]]
         return consumed.astype(np.int64)
 
     def query(self, case: int, users: NDArray[np.int64], items: NDArray[np.int64]) -> Query:
-        """Return the query of the known part of a case, with the user left out.
+        """Return the query for the known history of a case, with the user left out.
 
         Parameters
         ----------
         case : int
-            Which one.
+            Index of the case.
         users, items : array of int
-            The codes by which users and items go where it is asked, −1 for what is unknown there.
+            Codes of users and items in the model that answers; −1 for unknown ones.
         """
         begin, stop = self.interactions.offsets[self.users[case]], self.known_stops[case]
         times = self.interactions.times[begin:stop]
@@ -115,34 +115,34 @@ class Cases:
         return Query(history[seen], () if user < 0 else (user,), times[seen], moment)
 
     def sample(self, n: int, random_state: int) -> Cases:
-        """Return some at random, or all if there are no more, in the order of the users."""
+        """Return a random sample of n cases, or all if there are fewer, in their order."""
         chosen = np.random.default_rng(random_state).permutation(len(self))[:n]
         return self[np.sort(chosen)]
 
     def future_rows(self) -> NDArray[np.bool_]:
-        """Return which rows of the flat profiles are some case's future."""
+        """Return which rows of the interactions are held out in some case."""
         change = np.zeros(self.interactions.n_rows + 1, dtype=np.int64)
         np.add.at(change, self.known_stops, 1)
         np.add.at(change, self.stops, -1)
         return np.cumsum(change)[:-1] > 0
 
     def period(self) -> tuple[int, int]:
-        """Return the first and the last instant of the futures, in microseconds since 1970."""
+        """Return the first and last time held out, in microseconds since 1970."""
         times = self.interactions.times
         return int(times[self.known_stops].min()), int(times[self.stops - 1].max())
 
 
 def profile_cases(interactions: Interactions, horizon: Horizon, *, min_history: int = 5) -> Cases:
-    """Cut every profile that is long enough before its last part.
+    """Build cases by a per-user split: the last part of each long enough history is held out.
 
     Parameters
     ----------
     interactions : Interactions
-        The profiles.
+        Histories of users.
     horizon : float or int
-        The future is that share of the profile, at least one item, or that many last items.
+        Held-out share of a history (at least one item), or number of held-out items.
     min_history : int, default=5
-        Users of whom this leaves less are left out.
+        Users with fewer known items are left out.
 
     Examples
     --------
@@ -160,9 +160,9 @@ def profile_cases(interactions: Interactions, horizon: Horizon, *, min_history: 
     else:
         n_future = np.full(len(lengths), horizon)
     refusal = (
-        f"{interactions.name or 'The data'}: with a horizon of {horizon} no user has "
-        f"{min_history} known items and a future; the longest profile has "
-        f"{lengths.max(initial=0):,}. Set a shorter horizon, or a smaller min_history."
+        f"{interactions.name or 'The data'}: with horizon={horizon} no user has {min_history} "
+        f"known items and held-out items; the longest history has {lengths.max(initial=0):,}. "
+        "Pass a shorter horizon or a smaller min_history."
     )
     return _split_at(interactions, lengths - n_future, n_future, min_history, refusal)
 
@@ -175,19 +175,18 @@ def window_cases(
     *,
     min_history: int = 5,
 ) -> Cases:
-    """Cut profiles at a date: known is what came before, the future what followed in a window.
+    """Build cases by a temporal split: a window after a date is held out.
 
     Parameters
     ----------
     interactions : Interactions
-        The profiles.
+        Histories of users.
     begin, end : int
         The window ``begin ≤ time < end``, in microseconds since 1970.
     horizon : float or int
-        A number of items takes that many of the window's first; a share, which a date has cut
-        already, takes all of the window.
+        A number of items holds out that many first items of the window; any share, all of them.
     min_history : int, default=5
-        Users of whom less was known at its beginning are left out.
+        Users with fewer known items at its beginning are left out.
     """
     horizon = check_horizon(horizon)
     owners = _owners(interactions)
@@ -197,8 +196,9 @@ def window_cases(
     )
     n_future = until - before if isinstance(horizon, float) else np.minimum(until - before, horizon)
     refusal = (
-        f"{interactions.name or 'The data'}: nobody with {min_history} known items took anything "
-        f"between {day_of(begin)} and {day_of(end)}, so there is no future to look at."
+        f"{interactions.name or 'The data'}: no user with {min_history} known items consumed an "
+        f"item between {day_of(begin)} and {day_of(end)}. Pass a longer window or a smaller "
+        "min_history."
     )
     return _split_at(interactions, before, n_future, min_history, refusal, begin)
 
@@ -211,7 +211,7 @@ def _split_at(
     refusal: str,
     moment: int | None = None,
 ) -> Cases:
-    """Return the cases of users with enough known items and a future; refuse if there are none."""
+    """Return the cases with enough known items and a future; raise InputError without any."""
     users = np.flatnonzero((n_known >= max(min_history, 1)) & (n_future > 0))
     if not users.size:
         raise InputError(refusal)
@@ -220,26 +220,26 @@ def _split_at(
 
 
 def drop_repeats(past: Interactions, future: Interactions) -> tuple[Interactions, int]:
-    """Drop the rows of a future whose item the user has in the past; warn with their count.
+    """Drop future rows that repeat an item of the user's past, with a warning.
 
     Parameters
     ----------
     past : Interactions
-        What is known.
+        Known interactions.
     future : Interactions
-        What followed.
+        Later interactions.
 
     Returns
     -------
     Interactions
-        The future without them.
+        The future without repeats.
     int
-        How many were dropped.
+        Number of dropped rows.
 
     Raises
     ------
     InputError
-        If nothing is left.
+        If all rows are repeats.
 
     Examples
     --------
@@ -256,11 +256,11 @@ def drop_repeats(past: Interactions, future: Interactions) -> tuple[Interactions
         return future, 0
     if again.all():
         raise InputError(
-            f"{_counted(future, again)}. Nothing is left to calibrate on: the future must have "
-            "items new to the user."
+            f"{_counted(future, again)}. Nothing is left to calibrate on. Pass a future with items "
+            "new to the user."
         )
     warnings.warn(
-        f"Dropped repeats: {_counted(future, again)}. The guarantee is of items new to the user.",
+        f"Dropped repeats: {_counted(future, again)}. Guarantees are about items new to the user.",
         LeftOutWarning,
         stacklevel=3,
     )
@@ -275,18 +275,18 @@ def following_cases(
     Parameters
     ----------
     past : Interactions
-        What is known.
+        Known interactions.
     future : Interactions
-        What followed, without repeats of the past; see :func:`drop_repeats`.
+        Later interactions, without repeats of the past; see :func:`drop_repeats`.
     horizon : float or int
-        A number of items takes that many of the future's first; a share, all of the future.
+        A number of items uses that many first items of the future; any share, all of them.
     min_history : int, default=5
-        Users of whom less is known are left out.
+        Users with fewer known items are left out.
 
     Raises
     ------
     InputError
-        If the future repeats items of a user's past, or nobody can be looked at.
+        If the future repeats items of a user's past, or no user remains.
 
     Examples
     --------
@@ -299,22 +299,22 @@ def following_cases(
     again = _repeats(past, future)
     if again.any():
         raise InputError(
-            f"{_counted(future, again)}. The guarantee is of items new to the user. Drop them with "
+            f"{_counted(future, again)}. The guarantee is about items new to the user. Pass "
             'repeats="drop" (--repeats drop on the command line), or remove them from the future '
             "or the past."
         )
     users = past.users.codes(future.users.ids)
     if not (users >= 0).any():
         raise InputError(
-            f"Not one of the {future.n_users:,} users of the future is in the past: nothing is "
-            "known of them. Their ids may be others, or of another kind."
+            f"None of the {future.n_users:,} users of the future is in the past. Use the same user "
+            "ids, of the same type, in both."
         )
     strangers = np.flatnonzero((users < 0) & (np.diff(future.offsets) > 0))
     if len(strangers):
         unknown = future.users.ids.gather(strangers[:3]).to_list()
         warnings.warn(
             f"{len(strangers):,} of the {future.n_users:,} users of the future are not in "
-            f"the past, such as {', '.join(map(repr, unknown))}: they do not calibrate.",
+            f"the past, such as {', '.join(map(repr, unknown))}. They are not calibration users.",
             LeftOutWarning,
             stacklevel=3,
         )
@@ -343,8 +343,8 @@ def following_cases(
     if not isinstance(horizon, float):
         n_future = np.minimum(n_future, horizon)
     refusal = (
-        f"Nobody of whom {min_history} items are known in the past took anything in the future: "
-        "give a longer past, or a smaller min_history."
+        f"No user with {min_history} known items in the past consumed an item in the future. Pass "
+        "a longer past or a smaller min_history."
     )
     return _split_at(whole, n_known, n_future, min_history, refusal)
 
@@ -354,7 +354,7 @@ def _owners(interactions: Interactions) -> NDArray[np.int64]:
 
 
 def _repeats(past: Interactions, future: Interactions) -> NDArray[np.bool_]:
-    """Return which rows of the future are of an item that the user has in the past."""
+    """Return which rows of the future repeat an item of the user's past."""
     users = past.users.codes(future.users.ids)[_owners(future)]
     items = past.items.codes(future.items.ids)[future.item_codes]
     pairs = np.where((users >= 0) & (items >= 0), users * past.n_items + items, -1)
@@ -362,7 +362,7 @@ def _repeats(past: Interactions, future: Interactions) -> NDArray[np.bool_]:
 
 
 def _counted(future: Interactions, again: NDArray[np.bool_]) -> str:
-    """Return how many rows repeat the past, with one of them."""
+    """Return the number of repeats as text, with an example."""
     first = int(np.argmax(again))
     user = future.users[int(_owners(future)[first])]
     item = future.items[int(future.item_codes[first])]
@@ -376,8 +376,8 @@ def _counted(future: Interactions, again: NDArray[np.bool_]) -> str:
 def codes_in(
     statistics: PrecedenceStatistics, others: Interactions
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return each user's and each item's code in the statistics, −1 where they do not know it."""
-    profiles = statistics.require_profiles("nobody's future can be looked at")
+    """Return the codes of users and items in the statistics; −1 for unknown ones."""
+    profiles = statistics.require_profiles("held-out interactions cannot be found")
     if profiles.users is others.users and profiles.items is others.items:
         return np.arange(len(profiles.users)), np.arange(len(profiles.items))
     return profiles.users.codes(others.users.ids), profiles.items.codes(others.items.ids)

@@ -1,4 +1,4 @@
-"""Item-level calibrations, on a user's own items: the paper's p-values, and its ancestors'."""
+"""Item-level calibrations on a user's own items: the paper's method and its predecessors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from surerec.calibration._calibration import (
     cannot_have_seen,
     seen_before,
 )
-from surerec.calibration._guarantee import NEW_ITEMS, Guarantee, level_of
+from surerec.calibration._guarantee import Guarantee, level_of
 from surerec.calibration.kernels import find_best, uniforms
 from surerec.conformal import TOLERANCE, left_out_up_to, smoothed_p_values
 from surerec.conformal.kernels import counts_among
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from surerec.precedence import PrecedenceStatistics
 
 OverLater: TypeAlias = Literal["max", "median"]
-"""How the p-values of one item for several later ones are made one."""
+"""How an item's p-values over several later items are aggregated."""
 
 
 def split(
     history: NDArray[np.int64], train_share: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the proper training items, ⌈share · n⌉ and at least one, and the calibration items.
+    """Return the ⌈share · n⌉ proper training items (at least one) and the calibration items.
 
     Examples
     --------
@@ -50,8 +50,8 @@ def split(
 
 
 def training_size(n_items: int, train_share: float) -> int:
-    """Return ⌈share · n⌉, and at least one."""
-    # Rounded first: 0.1 · 30 is a little more than 3 in floats.
+    """Return ⌈share · n⌉, at least one."""
+    # Rounded first, as 0.1 · 30 exceeds 3 in floating point.
     return max(1, math.ceil(round(train_share * n_items, 9)))
 
 
@@ -60,7 +60,7 @@ def compare_with_items(
     calibration: NDArray[np.int64],
     candidates: NDArray[np.int64],
     *,
-    probabilities: NDArray[np.float64] | None = None,
+    uniform: NDArray[np.float64] | None = None,
     **fields: Any,
 ) -> ItemAssessment:
     """Return the candidates' p-values among the calibration items.
@@ -68,11 +68,11 @@ def compare_with_items(
     Parameters
     ----------
     scores : array of float
-        Of every item, by what was known before the calibration items.
+        Scores of all items, given the training items.
     calibration, candidates : array of int
         Item codes.
-    chances : array of float, optional
-        For each candidate a random number in (0, 1], to break its ties by.
+    uniform : array of float, optional
+        A random number in (0, 1] for each candidate, which breaks its ties.
     **fields
         Other fields of the assessment.
 
@@ -89,24 +89,24 @@ def compare_with_items(
         n_calibration=len(calibration),
         counts=counts_among(known, new),
         levels=len(calibration) + 1,
-        smoothed=None if probabilities is None else smoothed_p_values(known, new, probabilities),
+        smoothed=None if uniform is None else smoothed_p_values(known, new, uniform),
         **{"shown": new.__getitem__, "popularity": np.arange(len(scores)), **fields},
     )
 
 
 @dataclass(frozen=True)
 class SplitCalibration(Calibration):
-    """The known profile is split in time order: its beginning scores, the rest calibrates.
+    """Splits a history in time order into training and calibration items.
 
     Parameters
     ----------
     train_share : float
-        The share of the known profile that is training.
+        The share of the history that is training.
     """
 
     features = frozenset({"confidence", "levels"})
     based_on: ClassVar[str]
-    """Names the items that p-values are based on."""
+    """The name of the items that p-values are based on."""
 
     train_share: float = 0.5
 
@@ -124,21 +124,21 @@ class SplitCalibration(Calibration):
         return query.first(training_size(len(query.history), self.train_share))
 
     def guarantee(self, significance: float, assessment: Assessment | None = None) -> Guarantee:
-        """Return what the confidence guarantees, to a user or to every covered one."""
+        """Return what the confidence guarantees, to one user or to all covered users."""
         n = None if assessment is None else assessment.n_calibration
         known = f"{self.based_on} items" if n is None else counted(n, f"{self.based_on} items")
         return Guarantee(
             kind="item",
             level=level_of(significance),
             claim=(
-                "An item new to the user that they will consume is left out with probability at "
-                f"most {significance:.4g}"
+                "An item new to the user that they consume next is left out with probability at "
+                f"most {100 * significance:.4g}%"
             ),
-            horizon=NEW_ITEMS,
+            horizon="the next items new to the user",
             n_calibration=n,
             covers="each user",
             assumptions=(
-                f"Assumes that the user's {known} and the items consumed next are exchangeable.",
+                f"Assumes that the user's {known} and future items are exchangeable.",
                 self.note,
             ),
         )
@@ -146,31 +146,28 @@ class SplitCalibration(Calibration):
 
 @dataclass(frozen=True)
 class ItemCalibration(SplitCalibration):
-    """The inductive method: candidates' scores are compared with those of calibration items.
+    """The inductive method, which compares candidates' scores with those of calibration items.
 
     Parameters
     ----------
     train_share : float
-        The share of the known profile that candidates are scored by.
+        The share of the history that candidates are scored by.
     smoothed : bool
-        Break ties in p-values at random.
+        Whether ties in p-values are broken at random.
     random_state : int
-        Of the random numbers for that: the same for the same user and item, always.
+        Seed of these random numbers, which depend on user and item alone.
     """
 
     compares_scores = True
     based_on = "calibration"
-    note = "It holds less well the more tastes drift."
+    note = "Drift of the user's taste weakens it."
 
     smoothed: bool = False
     random_state: int = 0
 
     def headline(self, confidence: float) -> str:
-        """Return what is guaranteed in a few words."""
-        return (
-            f"keeps {confidence:.0%} of items new to the user that they will consume, if their "
-            "taste stands still"
-        )
+        """Return a short description of the guarantee."""
+        return f"contains each new item a user consumes next with probability {confidence:.0%}"
 
     def assess(
         self,
@@ -182,15 +179,15 @@ class ItemCalibration(SplitCalibration):
         """Return every candidate's p-value among the calibration items."""
         history = query.history
         n_training = training_size(len(history), self.train_share)
-        scores, probabilities = scorer.score_query(query.first(n_training)), None
+        scores, uniform = scorer.score_query(query.first(n_training)), None
         if self.smoothed:
-            probabilities = uniforms(np.uint64(self.random_state), _key(query), candidates)
+            uniform = uniforms(np.uint64(self.random_state), _key(query), candidates)
         n_users = max(statistics.n_users - len(query.users), 1)
         return compare_with_items(
             scores,
             history[n_training:],
             candidates,
-            probabilities=probabilities,
+            uniform=uniform,
             shown=scorer.value(scores[candidates], n_training, n_users).__getitem__,
             popularity=statistics.popularity,
             gap=seen_before(scorer, query),
@@ -205,14 +202,14 @@ class ItemCalibration(SplitCalibration):
         k: int | None,
         in_set: bool = True,  # noqa: FBT001, FBT002
     ) -> BestOfMany | None:
-        """Return the k best of many users in one call of a kernel, if the scorer has a plan."""
+        """Return the k best items of many users by one kernel call, if the scorer has a plan."""
         plan = scorer.plan
         if k is None or self.smoothed or plan is None or _hides(statistics, queries):
             return None
         lengths = queries.stops - queries.starts
         n_training = np.array([training_size(n, self.train_share) for n in lengths])
         levels = lengths - n_training + 1
-        cuts = left_out_up_to(significance, levels) if in_set else np.zeros_like(levels)
+        thresholds = left_out_up_to(significance, levels) if in_set else np.zeros_like(levels)
         by_popularity = np.argsort(statistics.popularity)
         if np.array_equal(by_popularity, np.arange(statistics.n_items)):
             by_popularity = by_popularity[:0]  # the order of the codes
@@ -223,7 +220,7 @@ class ItemCalibration(SplitCalibration):
         n_found = find_best(
             plan,
             queries.items,
-            np.column_stack((queries.starts, queries.stops, n_training, *own, cuts)),
+            np.column_stack((queries.starts, queries.stops, n_training, *own, thresholds)),
             interactions.item_codes,
             interactions.times,
             by_popularity,
@@ -253,12 +250,12 @@ class ItemCalibration(SplitCalibration):
 
 
 def _key(query: Query) -> NDArray[np.int64]:
-    """Identify the user: by code, anybody else by their history."""
+    """Return the user's code as a key; the history for an unknown user."""
     return np.array([-1 - query.users[0]]) if query.users else query.history
 
 
 def _hides(statistics: PrecedenceStatistics, queries: Queries) -> bool:
-    """Return whether some items outside a history are no candidates, as nobody else knows them."""
+    """Return whether some items outside a history have no other users, and are no candidates."""
     if len(statistics.unknown_without(())):
         return True
     if queries.items is statistics.interactions.item_codes:
@@ -271,20 +268,18 @@ def _hides(statistics: PrecedenceStatistics, queries: Queries) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class TransductiveCalibration(SplitCalibration):
-    """Each later item of the known profile asks anew which candidate precedes it as well.
-
-    It compares precedence counts with each later item, and no scores.
+    """The transductive method, which compares precedence counts with each later item, not scores.
 
     Parameters
     ----------
     aggregate : {"max", "median"}
         CRS-max or CRS-med.
     literal : bool
-        Take the paper's product literally, zeros and all.
+        Use the paper's product literally, with its zeros.
     plain : bool
         Compare every pair instead of searching.
     train_share : float
-        The share of the known profile that is training.
+        The share of the history that is training.
     """
 
     based_on = "training"
@@ -292,7 +287,7 @@ class TransductiveCalibration(SplitCalibration):
         {
             "groups": (
                 "TransductiveConformal has no sets for groups, as its p-values are not proven "
-                "valid and so cannot be merged; InductiveConformal and PopulationConformal have."
+                "valid and cannot be merged. Use InductiveConformal or PopulationConformal."
             )
         }
     )
@@ -303,19 +298,19 @@ class TransductiveCalibration(SplitCalibration):
 
     @property
     def note(self) -> str:
-        """What is not proven."""
-        return f"Taking the {self.aggregate} over later items is not proven to keep that."
+        """The step that lacks a proof, as a sentence."""
+        return f"Validity of the {self.aggregate} over later items is not proven."
 
     def headline(self, confidence: float) -> str:
-        """Return what is guaranteed in a few words."""
+        """Return a short description of the guarantee."""
         return (
-            f"keeps {confidence:.0%} of items new to the user that they will consume: the older "
-            "method, not proven"
+            f"contains each new item a user consumes next with probability {confidence:.0%} "
+            "(older method, not proven)"
         )
 
     def assess(
         self,
-        scorer: Scorer,  # noqa: ARG002  # counts are compared
+        scorer: Scorer,  # noqa: ARG002  # it compares counts
         statistics: PrecedenceStatistics,
         query: Query,
         candidates: NDArray[np.int64],
@@ -348,16 +343,16 @@ def ranks_by_later_item(
     literal: bool = False,
     plain: bool = False,
 ) -> NDArray[np.int32]:
-    """Count for each later item and candidate the training items that conform no better.
+    """Count, for each later item and candidate, the training items that conform no better.
 
     Parameters
     ----------
     rows : ProfileRows
-        Of the later items. One that nobody else took says nothing, and has no row in the result.
+        Rows of the later items. Items without other users have no row in the result.
     training, candidates : array of int
         Item codes.
     literal : bool, default=False
-        Take the paper's product literally: with a zero in it, no training item conforms better.
+        Use the paper's product literally: with a zero in it, no training item conforms better.
     plain : bool, default=False
         Compare every pair instead of searching.
     """
@@ -372,7 +367,7 @@ def ranks_by_later_item(
         elif plain:
             ranks[k] = (thresholds[k][:, None] <= counts[k]).sum(axis=0)
         else:
-            # The thresholds not above each count, up to the largest of them.
+            # Number of thresholds not above each count, up to the largest threshold.
             not_above = np.bincount(thresholds[k]).cumsum(dtype=np.int32)
             not_above.take(counts[k], out=ranks[k], mode="clip")
     informed: NDArray[np.int32] = ranks[rows.support > 0]
@@ -382,10 +377,9 @@ def ranks_by_later_item(
 def p_counts_in_halves(
     ranks: NDArray[np.int32], n_training: int, aggregate: OverLater
 ) -> NDArray[np.int64]:
-    """Aggregate the p-values over the later items, as twice their counts.
+    """Return the p-values, aggregated over the later items, as doubled counts.
 
-    Doubled, so that a median between two p-values is a whole number as well. Where nothing is known
-    of any later item nothing can be left out, and every p-value is 1.
+    Doubling keeps a median between two counts a whole number. Without ranks every p-value is 1.
     """
     doubled = np.full(ranks.shape[1], 2 * n_training, dtype=np.int64)
     if len(ranks) and aggregate == "max":

@@ -1,4 +1,4 @@
-"""Lists of which most is wanted: the precision promise, by learning then testing over users."""
+"""The precision guarantee: thresholds by Learn-then-Test over calibration users."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ if TYPE_CHECKING:
     from surerec.measures import Query, Scorer
     from surerec.precedence import PrecedenceStatistics
 
-OWN_FUTURE: Final = "the precision was reached only with this user's own future"
-_SEED: Final = 5  # of the order in which people test, which must know nothing of what they took
+OWN_FUTURE: Final = "the precision is reached only with this user's own held-out interactions"
+_SEED: Final = 5  # of the order in which users test, which must not depend on their outcomes
 
 
 class ServedList:
-    """Tested thresholds for one group of people; each is found once.
+    """Tested thresholds for one segment of users, each computed once.
 
     Parameters
     ----------
-    chances : ItemProbabilities
-        What calibration users would have been shown, and took.
+    probabilities : ItemProbabilities
+        The items that calibration users would have been shown, and consumed.
     members : array of int
-        Which of the calibration users are of the group, in an order that knows nothing of them.
-    people : str
-        Whom it is about, in words.
-    group : str
-        The group in words; empty for everybody.
+        The calibration users of the segment, in an order independent of their outcomes.
+    users : str
+        Who is covered, as text.
+    segment : str
+        The segment as text; empty for all users.
     """
 
     def __init__(
-        self, probabilities: ItemProbabilities, members: NDArray[np.int64], people: str, group: str
+        self, probabilities: ItemProbabilities, members: NDArray[np.int64], users: str, segment: str
     ) -> None:
-        self.group = group
-        self._people = people
+        self.segment = segment
+        self._users = users
         self._members = members
         self._test = ServedPrecision(
             probabilities.counts[members],
@@ -56,14 +56,14 @@ class ServedList:
         self._passed: dict[tuple[float, float, int | None], Passed | None] = {}
 
     def place(self, calibration_user: int | None) -> int | None:
-        """Return where a calibration user is among those of the group, if they are."""
+        """Return the place of a calibration user in the segment; None for others."""
         if calibration_user is None:
             return None
         found = np.flatnonzero(self._members == calibration_user)
         return int(found[0]) if len(found) else None
 
     def passed(self, precision: float, delta: float, without: int | None) -> Passed | None:
-        """Return the loosest threshold that keeps the precision; refuse what none reaches."""
+        """Return the loosest threshold that passes; raise NotSupportedError if none does."""
         key = precision, delta, without
         if key not in self._passed:
             self._passed[key] = self._test.passed(precision, delta=delta, without=without)
@@ -73,43 +73,45 @@ class ServedList:
 
     def _refusal(self, precision: float, delta: float) -> str:
         n, needed = int((~self._test.chooses).sum()), bets_needed(1 - precision, delta)
-        asked = (
-            f"A precision of {precision:.4g} cannot be promised to {self._people} here with "
-            f"confidence {1 - delta:.4g}"
+        refused = (
+            f"A precision of {precision:.4g} cannot be guaranteed to {self._users} with "
+            f"{100 * (1 - delta):.6g}% confidence"
         )
         if n < needed:
             return (
-                f"{asked}: it takes {needed:,} calibration users at the least to test it, and "
-                f"there {'is' if n == 1 else 'are'} {n:,}."
+                f"{refused}: its test needs at least {needed:,} calibration users, and there "
+                f"{'is' if n == 1 else 'are'} {n:,}. Fit on more users."
             )
         best = self._test.best(delta=delta)
         if best is None:
-            return f"{asked}, nor can any other: too little of what is ranked highest is taken."
-        return f"{asked}; the best that can is {best:.2f}."
+            return (
+                f"{refused}, nor can any other: too few of the highest-ranked items are consumed."
+            )
+        return f"{refused}. Request at most {best:.2f}."
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrecisionAssessment(Assessment):
-    """The candidates by bin; the set is what lies above a tested threshold."""
+    """The bin of each candidate; the set contains the bins above a tested threshold."""
 
     bins: NDArray[np.int64]
     served: ServedList
     precision: float
     own: int | None
-    """Which of the group's calibration users this person is."""
+    """The user's place among the calibration users of the segment."""
 
     @property
     def highest_confidence(self) -> float:
-        """There is none: what cannot be reached is refused."""
+        """Always 1, as a precision that cannot be reached raises an error."""
         return 1.0
 
     def passed(self, significance: float) -> Passed | None:
-        """Return the tested threshold; None where it was reached only with this person's help."""
+        """Return the tested threshold; None if it passes only with this user's own outcomes."""
         self.served.passed(self.precision, significance, None)
         return self.served.passed(self.precision, significance, self.own)
 
     def covers(self, significance: float | None) -> bool:
-        """Return whether the guarantee covers this user, without help of their own future."""
+        """Return whether the guarantee covers this user, without using their own outcomes."""
         if significance is None or not super().covers(significance):
             return False
         return self.passed(significance) is not None
@@ -124,18 +126,18 @@ class PrecisionAssessment(Assessment):
 
 @dataclass(frozen=True)
 class PrecisionCalibration(UserCalibration):
-    """As many items as possible of which enough are taken; see :class:`UserCalibration`.
+    """Shows as many items as possible at a given precision; see :class:`UserCalibration`.
 
     Parameters
     ----------
     precision : float or None
-        The share of what is shown that is to be taken.
+        Share of shown items that are consumed.
     """
 
     precision: float | None = None
 
     def __post_init__(self) -> None:
-        """Take a promise that is tested, not controlled."""
+        """Accept a guarantee that is tested, not controlled."""
 
     @cached_property
     def features(self) -> frozenset[str]:  # type: ignore[override]
@@ -143,9 +145,9 @@ class PrecisionCalibration(UserCalibration):
         return super().features - {"levels"} | {"precision"}
 
     def at(self, precision: float) -> PrecisionCalibration:
-        """Return the same for a precision."""
+        """Return this calibration for a precision."""
         other = replace(self, precision=precision)
-        # Tested once, however often it is asked for.
+        # Share the tests, which are made once.
         other.__dict__.update(_segments=self._segments, _lists=self._lists)
         return other
 
@@ -154,7 +156,7 @@ class PrecisionCalibration(UserCalibration):
         """The tested thresholds of each segment."""
         if self.probabilities is None:
             raise NotSupportedError(
-                f"No precision can be promised without probabilities: {NO_PROBABILITIES}."
+                f"No precision can be guaranteed without probabilities: {NO_PROBABILITIES}."
             )
         order = np.random.default_rng(_SEED).permutation(len(self.users))
         return [
@@ -163,8 +165,8 @@ class PrecisionCalibration(UserCalibration):
         ]
 
     def _passed(self, delta: float) -> list[Passed]:
-        """Return the thresholds of all segments that reach the precision; refuse if none does."""
-        assert self.precision is not None  # noqa: S101  # it is always asked for
+        """Return the thresholds of the segments that reach the precision; raise if none does."""
+        assert self.precision is not None  # noqa: S101  # options require it
         found, refusals = [], []
         for segment in self._segments.stated:
             try:
@@ -175,14 +177,14 @@ class PrecisionCalibration(UserCalibration):
             raise refusals[0]
         return [each for each in found if each is not None]
 
-    def assess(  # type: ignore[override]  # it has no levels below which items are in
+    def assess(  # type: ignore[override]  # no levels
         self,
         scorer: Scorer,
         statistics: PrecedenceStatistics,
         query: Query,
         candidates: NDArray[np.int64],
     ) -> Assessment:
-        """Return every candidate's bin; without a precision they are only ranked."""
+        """Return the bin of each candidate; without a precision, only the ranking."""
         query = query.known_to(statistics)
         fields, _ = self._assessed(scorer, statistics, query, candidates)
         place = self.users.place_of(query.user)
@@ -196,7 +198,7 @@ class PrecisionCalibration(UserCalibration):
         if self.precision is None:
             return Assessment(**fields)
         served, n_known = self._lists[self._segments.of(query)], len(query.history)
-        assert self.probabilities is not None  # noqa: S101  # or there were no lists
+        assert self.probabilities is not None  # noqa: S101  # _lists requires it
         return PrecisionAssessment(
             **fields,
             n_calibration=len(self.users) - (place is not None),
@@ -208,37 +210,36 @@ class PrecisionCalibration(UserCalibration):
             own=served.place(place),
         )
 
-    def guarantee(  # type: ignore[override]  # as of the assessment
+    def guarantee(  # type: ignore[override]  # a narrower type
         self, significance: float, assessment: PrecisionAssessment | None = None
     ) -> Guarantee:
         """Return what is guaranteed; `significance` is δ."""
-        assert self.precision is not None  # noqa: S101  # it is always asked for
+        assert self.precision is not None  # noqa: S101  # options require it
         if assessment is None:
-            found, segment = self._passed(significance), ""
+            found, covers = self._passed(significance), self._covered(all_segments=True)
         else:
             one = assessment.passed(significance)
-            found, segment = [] if one is None else [one], assessment.served.group
+            found = [] if one is None else [one]
+            covers = self._covered(assessment.served.segment)
         n = sum(each.n_testing for each in found)
         share = sum(each.n_served for each in found) / max(n, 1)
-        covers = self._covered(segment)
         claim = self.guarantee_kind.sentence(1 - self.precision, self._future, covers)
         stated = self._stated(
             n,
-            alike=(
-                "Assumes users drawn independently (exchangeable is not enough), as the {n} "
-                "calibration users who tested it were ({period}), and no drift since."
+            assumption=(
+                "Assumes users drawn independently, as the {n} calibration users who tested it "
+                "({period}), and no drift since"
             ),
             kind="precision",
             level=level_of(significance),
             precision=self.precision,
-            claim=f"{claim}, with confidence {1 - significance:.4g} over the draw of these users",
-            covers=f"{covers} who are shown anything",
-        ).assuming(
-            "The confidence is of each level and segment singly.",
-            f"{share:.1%} of these users are shown something.",
-            self._by_segment if assessment is None else "",
+            claim=(
+                f"{claim} ({share:.1%} are), with {100 * (1 - significance):.6g}% confidence for "
+                "each level and segment separately"
+            ),
+            covers=f"{covers} who are shown any",
         )
         return stated.broken("" if found else OWN_FUTURE)
 
     def best_of_many(self, *_: Any, **__: Any) -> None:
-        """Return nothing: what is tested is found one by one."""
+        """Return None, as lists are computed one user at a time."""

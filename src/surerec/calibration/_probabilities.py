@@ -1,8 +1,8 @@
-"""Calibrating on users: what is kept of their held-out interactions, for sets and probabilities.
+"""Calibration on users' held-out interactions, for sets and probabilities.
 
-Probabilities are calibrated on one scale for all users' candidates. It is chosen from a few by some
-of the calibration users, not fitted: so for each of them it can be computed whether it would have
-been chosen without them, and their own future has no part in their probabilities.
+Probabilities are calibrated on one scale for all users' candidates. Some of the calibration users
+choose it from a few. For each of these users we know whether it would have been chosen without
+them, so no user's own outcomes affect their probabilities.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from surerec.precedence import PrecedenceStatistics
 
 FEWEST_USERS: Final = 20
-"""With fewer calibration users there are no probabilities."""
+"""Fewest calibration users for probabilities."""
 
 _SCHEMAS: Final = {
     "weights": ArraySchema("float64", (3,), low=0, holds="finite"),
@@ -46,9 +46,9 @@ _SCHEMAS: Final = {
     "hit_ranks": ArraySchema("float64", ("n_calibration", MOST_HITS), low=1),
     "begin": ArraySchema("int64", (1,), low=-1),
 }
-_CHOOSING: Final = 4  # one in so many calibration users chooses
+_CHOOSING: Final = 4  # one in four calibration users chooses the scale
 _MOST_SHAPING: Final = 300
-_MOST_SHARES: Final = 1 << 25  # candidates' shares held at once to choose a scale by
+_MOST_SHARES: Final = 1 << 25  # candidates' shares in memory while a scale is chosen
 _SHARE_AND_RANK: Final = (
     (1.0, 0.1),
     (1.0, 0.25),
@@ -59,40 +59,40 @@ _SHARE_AND_RANK: Final = (
 )
 _KNOWN: Final = (0.0, 1.0, 0.5)
 SCALES: Final = np.array([(*two, known) for two, known in product(_SHARE_AND_RANK, _KNOWN)])
-"""The scales there are to choose from: weights of share, rank and known items."""
+"""Possible scales: weights of share, rank and known items."""
 
 _AS_GOOD: Final = 1.001
-"""A scale within this factor of the smallest loss is as good, and the first of these is taken.
+"""The first scale within this factor of the smallest loss is chosen.
 
-Near ties would let single people tip the choice.
+Otherwise single users could decide between near ties.
 """
 
-_TOP: Final = 1000  # the items by which a scale is chosen
-_SHOWN: Final = 10  # those that most people ever see: they count as much as all of them
-_LEAST: Final = 1e-4  # a rate of 0 that a person without whom it is taken contradicts
-_COARSE: Final = 2  # bins for choosing are so many times wider, as few choose
+_TOP: Final = 1000  # best items that choose a scale
+_SHOWN: Final = 10  # the items that most users see, which weigh as much as all together
+_LEAST: Final = 1e-4  # lowest rate, so that a left-out hit has a finite loss
+_COARSE: Final = 2  # bins are wider by this factor when few users choose
 
 
 @dataclass(frozen=True, eq=False)
 class ItemProbabilities:
-    """Calibration users' candidates by bin, and which of them they took.
+    """Calibration users' candidates by bin, and how many of them they consumed.
 
     Attributes
     ----------
     weights, edges : array of float
-        Of the bins; see :class:`surerec.calibration.Bins`.
+        Parameters of the bins; see :class:`surerec.calibration.Bins`.
     counts, hits : array of int32, n_users × n_bins
-        Each calibration user's candidates by bin, and how many of them they took.
+        Each calibration user's candidates by bin, and how many of them they consumed.
     n_known : array of int
         The length of each calibration user's history.
     chooses : array of bool
-        Who chose the scale, and chooses where tests begin: one in four. The others calibrate.
+        One in four users, who chose the scale and where tests begin. The others calibrate.
     swayed : array of bool
-        Who tipped the choice of the scale, and is therefore told no probability.
+        Users without whom another scale would have been chosen. They get no probabilities.
     hit_ranks : array of float, n_users × 3
-        The ranks of the first three items that each took; infinite where there are fewer.
+        Ranks of the three best-ranked items that each consumed; infinite if fewer.
     begin : array of int, of one number
-        When the calendar was cut, in microseconds since 1970; −1 where each profile was.
+        Time of a temporal split, in microseconds since 1970; −1 for a per-user split.
     """
 
     weights: NDArray[np.float64]
@@ -107,8 +107,8 @@ class ItemProbabilities:
 
     @classmethod
     def of(cls, outcomes: Outcomes, plan: Choice) -> ItemProbabilities:
-        """Build it from outcomes that were counted by the bins of a choice."""
-        assert outcomes.counts is not None  # noqa: S101  # so they were made
+        """Build it from outcomes that were counted by the chosen bins."""
+        assert outcomes.counts is not None  # noqa: S101  # counted by bins
         assert outcomes.hits is not None  # noqa: S101
         users = outcomes.cases.users
         return cls(
@@ -125,7 +125,7 @@ class ItemProbabilities:
 
     @cached_property
     def bins(self) -> Bins:
-        """The bins."""
+        """The bins of candidates."""
         return Bins(self.weights, self.edges)
 
     @cached_property
@@ -134,14 +134,14 @@ class ItemProbabilities:
 
     @cached_property
     def curve(self) -> ItemCurve:
-        """The probability of items, from the users who did not choose the scale."""
+        """The regression on the users who did not choose the scale."""
         mine = self._testing
         return ItemCurve(self.bins, self.counts[mine], self.hits[mine], self.n_known[mine])
 
     def probabilities(
         self, shares: NDArray[np.float64], n_known: int, place: int | None = None
     ) -> CalibratedProbability:
-        """Return the probabilities of one user's best items, without that user's own future.
+        """Return the probabilities of one user's best items, without that user's own outcomes.
 
         Parameters
         ----------
@@ -150,7 +150,7 @@ class ItemProbabilities:
         n_known : int
             The length of the history.
         place : int, optional
-            Which of the calibration users it is, if any.
+            The user's place among the calibration users, if any.
         """
         bins, ranks = self.bins.of(shares, n_known), np.arange(1, len(shares) + 1)
         without = None
@@ -166,14 +166,14 @@ class ItemProbabilities:
         n_known: NDArray[np.int64],
         places: NDArray[np.int64],
     ) -> CalibratedProbability:
-        """Return the same for the best items of several users.
+        """Return the probabilities of the best items of several users.
 
         Parameters
         ----------
         shares, ranks, owners : array
-            Of each item, user by user and best first.
+            One value per item, user by user and best first.
         n_known, places : array of int
-            Of each user the length of the history, and which calibration user it is, or −1.
+            History length of each user, and place among the calibration users, or −1.
         """
         bins = self.bins.of(shares, n_known[owners], ranks)
         tested = (places >= 0) & ~self.chooses[places]
@@ -192,16 +192,16 @@ class ItemProbabilities:
 
     @cached_property
     def tells_items_apart(self) -> bool:
-        """Whether some of the items in the lists of calibration users are likelier than others."""
+        """Whether probabilities differ within the lists of calibration users."""
         lists = [np.repeat(np.arange(self.bins.n), row)[::-1] for row in self.counts[:FEWEST_USERS]]
         found = [
             self.curve.predict(bins, np.arange(1, len(bins) + 1), self.n_known[[user]]).probability
             for user, bins in enumerate(lists)
         ]
-        return any(said[0] > said[-1] for said in found if len(said))
+        return any(each[0] > each[-1] for each in found if len(each))
 
     def bins_of(self, ranking: Ranking, n_known: int, n_items: int) -> NDArray[np.int64]:
-        """Return the bin of every item, −1 for what is no candidate."""
+        """Return the bin of each item; −1 for items that are no candidates."""
         bins = np.full(n_items, -1, dtype=np.int64)
         bins[ranking.items] = self.bins.of(ranking.shares, n_known)
         return bins
@@ -212,24 +212,24 @@ class ItemProbabilities:
 
     @classmethod
     def from_state(cls, state: State, n_calibration: int) -> ItemProbabilities:
-        """Read it back; KeyError or ValueError if these are not its arrays."""
+        """Load it; raise KeyError or ValueError if an array is invalid."""
         check_arrays("probabilities", _SCHEMAS, state.arrays, n_calibration=n_calibration)
         found = cls(**state.arrays)
         rises = (np.diff(found.edges) > 0).all()
         if not rises or (found.hits > found.counts).any() or found.chooses.all():
-            raise ValueError("its probabilities are not whole")
+            raise ValueError("its probabilities are inconsistent")
         return found
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The bins, and by whom they were chosen."""
+    """The bins, and the users who chose them."""
 
     bins: Bins
     choosing: NDArray[np.int64]
-    """Users by code: one in four of those who calibrate."""
+    """Codes of users: one in four calibration users."""
     swayed: NDArray[np.int64]
-    """Those of them without whom it would have been another scale."""
+    """Those without whom another scale would have been chosen."""
 
 
 def choose(
@@ -240,18 +240,17 @@ def choose(
     allowed: NDArray[np.int64] | None = None,
     random_state: int = 0,
 ) -> Choice | None:
-    """Return the bins that one in four calibration users choose; None if there are too few.
+    """Return the bins that one in four calibration users choose; None with too few users.
 
-    They tell best what these users consumed from what they did not: by the scale of the smallest
-    log loss, over the 1,000 best items of each user and over the 10 best alike, or the first that
-    is as good.
+    The scale has the smallest log loss on what these users consumed, or is the first that is nearly
+    as good. The loss weighs the 1,000 best items of each user and the 10 best equally.
 
     Parameters
     ----------
     scorer, statistics, cases, allowed
-        As :func:`surerec.calibration.observe` takes them.
+        As in :func:`surerec.calibration.observe`.
     random_state : int, default=0
-        Of who chooses.
+        Seed of the random choice of these users.
     """
     if len(cases) < FEWEST_USERS:
         return None
@@ -270,13 +269,13 @@ def choose(
     if not len(outcomes):
         return None
     shares, n_known = outcomes.candidate_shares, outcomes.n_known
-    assert shares is not None  # noqa: S101  # they are asked for to choose by
+    assert shares is not None  # noqa: S101  # keep_candidates=True
     hits = np.zeros(shares.shape, dtype=bool)
     known = np.isfinite(outcomes.ranks)
     hits[outcomes.owners[known], outcomes.ranks[known].astype(np.int64) - 1] = True
     every, shown = np.stack([_losses(weights, shares, hits, n_known) for weights in SCALES], axis=1)
     losses = every / every.min(axis=0) + shown / shown.min(axis=0)
-    # The first of them.
+    # The first scale that is nearly as good as the best.
     by_user = np.argmax(losses <= _AS_GOOD * losses.min(axis=0), axis=0)
     best, swayed = int(by_user[-1]), by_user[:-1] != by_user[-1]
     values = scale(SCALES[best], np.where(shares > 0, shares, 1.0), n_known[:, None])
@@ -301,7 +300,7 @@ def _losses(
     hits: NDArray[np.bool_],
     n_known: NDArray[np.int64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the log loss by bin without each person, and at last with all; and of the 10 best."""
+    """Return the log losses without each user, then with all; of all items and the 10 best."""
     top = shares[:, :_TOP]
     there = top > 0
     values = scale(weights, np.where(there, top, 1.0), n_known[:, None])
@@ -323,7 +322,7 @@ def _losses(
 def _of_others(
     bins: NDArray[np.int64], chosen: NDArray[np.bool_], n_bins: int
 ) -> NDArray[np.float64]:
-    """Count the chosen by bin, without each person, and at last with all."""
+    """Count the chosen by bin without each user, then with all."""
     shape = len(bins), n_bins
     flat = bins + np.arange(len(bins))[:, None] * n_bins
     own = np.bincount(flat[chosen], minlength=shape[0] * n_bins).reshape(shape)
@@ -342,24 +341,24 @@ def calibrate(
     listed: NamedItems | None = None,
     random_state: int = 0,
 ) -> tuple[CalibrationUsers, ItemProbabilities | None]:
-    """Return what is kept of calibration users; no chances where they are too few.
+    """Return the calibration users and their probabilities; None for these with too few users.
 
     Parameters
     ----------
     scorer : Scorer
-        What scores.
+        Scores the items.
     past : PrecedenceStatistics
-        What was known before their futures.
+        Statistics before the held-out interactions.
     cases : Cases
-        The calibration users' pasts and futures.
+        The calibration users' histories and held-out interactions.
     threshold : {"rank", "score"}
-        Where sets will be cut.
+        Unit of the thresholds.
     statistics : PrecedenceStatistics
-        Those that serve, by whose codes users go.
+        Statistics of the served model, which define the codes of users.
     listed : NamedItems, optional
-        The only items that are candidates, by their code in `past`.
+        The only candidates, by their codes in `past`.
     random_state : int, default=0
-        Of who chooses.
+        Seed of the random choice of users who choose the scale.
     """
     allowed = None if listed is None else listed.codes
     choice = choose(scorer, past, cases, allowed=allowed, random_state=random_state)
@@ -368,8 +367,8 @@ def calibrate(
     outcomes = observe(scorer, past, cases, bins=bins, allowed=allowed, doing=doing)
     if listed is not None and not len(outcomes):
         raise InputError(
-            f"Nobody who calibrates took any item of the list {listed.name!r} next, so nothing "
-            "can be promised on it: give a longer list."
+            f"No calibration user consumed an item of the list {listed.name!r} next, so it has no "
+            "guarantee. Pass a longer list."
         )
     users = CalibrationUsers.of(outcomes, threshold, statistics)
     if choice is None or len(outcomes) < FEWEST_USERS:

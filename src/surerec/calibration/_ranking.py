@@ -1,4 +1,4 @@
-"""Where a scorer ranked what users consumed next: rankings, and the outcomes of held-out cases."""
+"""Rankings, and the outcomes of held-out cases: where a scorer ranked what users consumed."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ if TYPE_CHECKING:
     from surerec.precedence import PrecedenceStatistics
 
 LIST_MOST: Final = 100
-"""The longest list whose hits can be calibrated."""
+"""Longest list with calibrated hit probabilities."""
 
 _FAR_BELOW: Final = 2.0**-100
-_LARGEST: Final = float(np.finfo(np.float32).max)  # values of lists are kept so
+_LARGEST: Final = float(np.finfo(np.float32).max)  # values are stored in single precision
 _CASES_AT_ONCE: Final = 8
-_FEW: Final = 64  # items of a list that is kept in order as it is found; longer ones are sorted
+_FEW: Final = 64  # longer lists are sorted instead of kept in order
 _LOWEST: Final = float(np.finfo(np.float64).min)  # above the −∞ of known items
 N_BINS: Final = 200
-"""How many bins there are at the most."""
-_FEWEST: Final = 0.05  # items a user above the highest edge, on average
-_TIE: Final = 1e-9  # tells equal shares apart by rank, and is far below any other difference
+"""Largest number of bins."""
+_FEWEST: Final = 0.05  # items per user above the highest edge
+_TIE: Final = 1e-9  # breaks ties of shares by rank, far below any other difference
 
 
 def share_terms(values: NDArray[np.float64]) -> tuple[float, float, float]:
-    """Return what makes shares of all of a user's values: factor, shift and total.
+    """Return the factor, shift and total that turn a user's values into shares.
 
     Each share is ``(factor · value − shift) / total``, so that values compare between users. If
-    they were the probabilities with which a user consumes the items, this would be each item's part
-    of what that user is expected to consume: cutting there loses least for its size. Values below 0
-    are shifted up first. Where all are alike, so are the shares.
+    values were probabilities, a share would be an item's part of the user's expected consumption,
+    and a threshold on it would lose least for its set size. Negative values are shifted up first.
+    Equal values have equal shares.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def share_terms(values: NDArray[np.float64]) -> tuple[float, float, float]:
     """
     factor, lowest = 1.0, float(np.minimum.reduce(values, initial=0.0))
     total = _total(values, lowest)
-    if not math.isfinite(total):  # numbers near the largest that there are
+    if not math.isfinite(total):  # overflow
         factor, lowest = _FAR_BELOW, lowest * _FAR_BELOW
         total = _total(values * factor, lowest)
     return (factor, lowest, total) if total > 0 else (0.0, -1.0, float(max(len(values), 1)))
@@ -70,16 +70,16 @@ def shares_of(
     ranks: NDArray[np.int64],
     n_candidates: NDArray[np.int64] | int,
 ) -> NDArray[np.float64]:
-    """Return the shares of some items, equal ones told apart by rank.
+    """Return the shares of some items, with ties broken by rank.
 
     Parameters
     ----------
     values : array of float
         The value of each item.
     terms : tuple of float, or array of float, 3 × n
-        What :func:`share_terms` returns for their user; or for the user of each.
+        What :func:`share_terms` returns for their user, or for the user of each.
     ranks, n_candidates : array of int
-        The rank of each, from 1, and among how many.
+        Rank of each item, from 1, and number of candidates.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def shares_of(
 
 @dataclass(frozen=True)
 class Ranking:
-    """The candidates of one person, best first.
+    """The candidates of one user, best first.
 
     Examples
     --------
@@ -107,9 +107,9 @@ class Ranking:
     items: NDArray[np.int64]
     """Their codes."""
     values: NDArray[np.float64]
-    """What the scorer says of them, in a unit that compares between people."""
+    """Their values, in a unit that compares between users."""
     shares: NDArray[np.float64]
-    """Each one's share of all, ties told apart by rank: strictly falling."""
+    """The share of each in all values; strictly falling, as ties are broken by rank."""
 
     @classmethod
     def of(
@@ -119,7 +119,7 @@ class Ranking:
         values: NDArray[np.float64],
         popularity: NDArray[np.int64],
     ) -> Ranking:
-        """Rank candidates by every item's score, those of equal score by popularity."""
+        """Rank candidates by score, then by popularity."""
         order = best_first(scores[candidates], popularity[candidates])
         found = values[candidates]
         ranks, n = np.arange(1, len(order) + 1), max(len(order), 1)
@@ -127,22 +127,19 @@ class Ranking:
         return cls(candidates[order], found[order], shares)
 
     def places(self, candidates: NDArray[np.int64], n_items: int) -> NDArray[np.int64]:
-        """Return where in the ranking some items are; −1 for those not ranked."""
+        """Return the places of some items in the ranking; −1 for unranked items."""
         places = np.full(n_items, -1)
         places[self.items] = np.arange(len(self.items))
         return places[candidates]
 
     def entries(self, threshold: Literal["rank", "score"]) -> NDArray[np.float64]:
-        """Return the cut that lets each in, best first; and at last that of what is not ranked."""
+        """Return the threshold at which each enters, best first; the last is for unranked items."""
         if threshold == "rank":
             return np.append(np.arange(1.0, len(self.items) + 1), np.inf)
         return -np.append(self.shares, 0.0)
 
     def of_the_best(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the mean value of the k best and the sum of their shares, for k up to 100.
-
-        Where there are fewer, what all of them give.
-        """
+        """Return the mean value and the sum of shares of the k best items, for k up to 100."""
         k = np.minimum(np.arange(1, LIST_MOST + 1), max(len(self.items), 1))
         sums = [np.cumsum(some[:LIST_MOST]) for some in (self.values, self.shares)]
         best, mass = (some[k - 1] if len(some) else np.zeros(LIST_MOST) for some in sums)
@@ -151,18 +148,18 @@ class Ranking:
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """One number for how likely a candidate is, from its share, its rank and the known items.
+    """Bins of candidates by a number from share, rank and history length.
 
-    ``w₀ · log share − w₁ · log rank + w₂ · log known``: no score can tell how much a person will
-    take, but the length of what is known of them can. As the weights are not negative, a person's
-    candidates keep their order.
+    The number is ``w₀ · log share − w₁ · log rank + w₂ · log known``. Scores do not tell how much a
+    user will consume, but the history length does. Weights are not negative, so a user's candidates
+    keep their order.
 
     Attributes
     ----------
     weights : array of float
         The three weights.
     edges : array of float
-        Ascending; bin b holds what is at ``edges[b − 1]`` or above, and below ``edges[b]``.
+        Ascending edges; bin b holds values from ``edges[b − 1]`` to below ``edges[b]``.
 
     Examples
     --------
@@ -176,7 +173,7 @@ class Bins:
 
     @property
     def n(self) -> int:
-        """How many bins there are."""
+        """Number of bins."""
         return len(self.edges) + 1
 
     def of(
@@ -185,9 +182,9 @@ class Bins:
         n_known: NDArray[np.int64] | int,
         ranks: NDArray[np.int64] | None = None,
     ) -> NDArray[np.int64]:
-        """Return the bin of each of a person's candidates, given their shares, best first.
+        """Return the bins of a user's candidates, given their shares, best first.
 
-        Or those of several people, with their ranks and how many items are known for each.
+        For candidates of several users, pass the ranks and the number of known items of each.
         """
         found = scale(self.weights, shares, n_known, ranks)
         return np.searchsorted(self.edges, found, side="right").astype(np.int64)
@@ -199,18 +196,18 @@ def scale(
     n_known: NDArray[np.int64] | int,
     ranks: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float64]:
-    """Return the number that bins are cut from, for shares that fall along the last axis."""
+    """Return the number that is binned, for shares that fall along the last axis."""
     if ranks is None:
         ranks = np.arange(1, shares.shape[-1] + 1)
     known = np.log(np.maximum(n_known, 1))
     return np.asarray(weights[0] * np.log(shares) - weights[1] * np.log(ranks) + weights[2] * known)
 
 
-def edges_of(values: NDArray[np.float64], n_people: int) -> NDArray[np.float64]:
-    """Cut values of the candidates of so many people into bins.
+def edges_of(values: NDArray[np.float64], n_users: int) -> NDArray[np.float64]:
+    """Return bin edges for the values of all candidates of these users.
 
-    Above the highest edge lies one item for every 20 people, above the lowest nearly everything,
-    and from edge to edge the lists grow by the same factor.
+    One item per 20 users lies above the highest edge, and nearly all items above the lowest. From
+    edge to edge, lists grow by a constant factor.
 
     Examples
     --------
@@ -218,41 +215,39 @@ def edges_of(values: NDArray[np.float64], n_people: int) -> NDArray[np.float64]:
     True
     """
     ordered = np.sort(values)[::-1]
-    most = len(ordered) / n_people
+    most = len(ordered) / n_users
     lengths = np.geomspace(min(_FEWEST, most), most, N_BINS)[:-1]
-    places = np.unique(np.maximum((lengths * n_people).astype(np.int64), 1)) - 1
+    places = np.unique(np.maximum((lengths * n_users).astype(np.int64), 1)) - 1
     return np.unique(ordered[places])
 
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What a scorer made of each case's future, item by item.
+    """The rank and share of each case's held-out items.
 
     Attributes
     ----------
     cases : Cases
-        Those that could be judged: something known of the user is known to the statistics, and
-        the scorer scores them.
+        The evaluated cases: users that the scorer can score, with a known item.
     owners : array of int
-        The case that each future item belongs to.
+        The case of each held-out item.
     items : array of int
-        Its code; −1 for an item that the statistics do not know.
+        Its code; −1 for an item unknown to the statistics.
     ranks : array of float
         Its rank among the candidates, by score and then by popularity; infinite if unknown.
     shares : array of float
         Its share of all candidates' scores (see :class:`Ranking`); 0 if unknown.
     n_known : array of int
-        For each case, the items of the history that somebody else consumed.
+        For each case, the number of known items that other users consumed.
     n_candidates : array of int
-        For each case, the items up for recommendation.
+        For each case, the number of candidates.
     values, masses : array of float32, n_cases × 100
         For each case, the mean value of the k best items and the sum of their shares, for k from 1
         to 100.
     candidate_shares : array of float, n_cases × n_items, or None
-        The candidates' shares, largest first and padded with −1, if they were asked for.
+        The candidates' shares, largest first and padded with −1, if requested.
     counts, hits : array of int32, n_cases × n_bins, or None
-        For each case the candidates of each bin, and how many of them were taken, if bins were
-        given.
+        For each case, the candidates in each bin, and how many were consumed, if bins were given.
     """
 
     cases: Cases
@@ -272,9 +267,9 @@ class Outcomes:
         return len(self.cases)
 
     def entries(self, threshold: Literal["rank", "score"]) -> NDArray[np.float64]:
-        """Return the cut that lets each future item in: its rank, or minus its share.
+        """Return the threshold at which each held-out item enters: its rank, or minus its share.
 
-        Infinite where no cut does, as the item is unknown.
+        Infinite for unknown items.
         """
         if threshold == "rank":
             return self.ranks
@@ -291,30 +286,29 @@ def observe(
     allowed: NDArray[np.int64] | None = None,
     doing: str = "Scoring users",
 ) -> Outcomes:
-    """Score every case with the user left out, and see where the future had been ranked.
+    """Score each case with the user left out, and return the ranks of the held-out items.
 
     Parameters
     ----------
     scorer : Scorer or anything with `score`
-        What scores; it is asked to leave each case's user out.
+        Scores the items, leaving each case's user out.
     statistics : PrecedenceStatistics
-        What is known; older than the cases if they are later than the model.
+        Statistics of the model; they may be older than the cases.
     cases : Cases
-        Pasts and futures. Their ids are looked up in the statistics' profiles where they come from
-        other data.
+        Histories and held-out interactions, possibly of other data than the statistics.
     keep_candidates : bool, default=False
-        Keep all candidates' shares too, which takes 8 bytes for each case and item.
+        Whether to keep all candidates' shares, which needs 8 bytes per case and item.
     bins : Bins, optional
-        Count each case's candidates by these.
+        Bins by which each case's candidates are counted.
     allowed : array of int, optional
-        The only items that are candidates, by their code in the statistics. Cases in which none of
-        them was taken are left out, and what else was taken does not count.
+        The only candidates, by code. Other held-out items are ignored, and cases without any of
+        these are left out.
     doing : str
-        What the progress bar says.
+        Text of the progress bar.
     """
     users, items = codes_in(statistics, cases.interactions)
-    asked = as_scorer(scorer, statistics.n_items)
-    cases = cases[_any_known(cases, items) & asked.reaches(users[cases.users])]
+    wrapped = as_scorer(scorer, statistics.n_items)
+    cases = cases[_any_known(cases, items) & wrapped.reaches(users[cases.users])]
     futures = [items[cases.future(case)] for case in range(len(cases))]
     if allowed is not None:
         futures = [future[np.isin(future, allowed)] for future in futures]
@@ -338,10 +332,10 @@ def observe(
         counts=None if binned is None else binned[0],
         hits=None if binned is None else binned[1],
     )
-    at_once = max(_CASES_AT_ONCE, asked.at_once)
+    at_once = max(_CASES_AT_ONCE, wrapped.at_once)
 
     def one(case: int, query: Query, scores: NDArray[np.float64]) -> None:
-        ranking, _ = rank_items(asked, statistics, query, scores, allowed)
+        ranking, _ = rank_items(wrapped, statistics, query, scores, allowed)
         future = futures[case]
         at = np.where(future >= 0, ranking.places(future, statistics.n_items), -1)
         seen, here = at >= 0, slice(ends[case], ends[case + 1])
@@ -363,10 +357,10 @@ def observe(
         queries = [
             cases.query(case, users, items).known_to(statistics) for case in range(start, stop)
         ]
-        if asked.at_once > 1:
-            scored: Iterable[NDArray[np.float64]] = asked.score_candidates(queries)
-        else:  # one after the other, so that no more than one row is held
-            scored = map(asked.score_query, queries)
+        if wrapped.at_once > 1:
+            scored: Iterable[NDArray[np.float64]] = wrapped.score_candidates(queries)
+        else:  # one at a time, to hold one row in memory
+            scored = map(wrapped.score_query, queries)
         for case, query, scores in zip(range(start, stop), queries, scored, strict=True):
             one(case, query, scores)
         return stop - start
@@ -384,7 +378,7 @@ def rank_items(
     scores: NDArray[np.float64],
     allowed: NDArray[np.int64] | None = None,
 ) -> tuple[Ranking, NDArray[np.float64]]:
-    """Rank what the scorer knows without the user, and scores; return every item's value too.
+    """Return the ranking of a user's candidates, and the value of every item.
 
     `allowed` are the only items that are ranked; by default all.
     """
@@ -405,10 +399,10 @@ def _any_known(cases: Cases, items: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 class Best(NamedTuple):
-    """The best items of some users, in rows: user by user, best first."""
+    """The best items of some users, one row per item: user by user, best first."""
 
     owners: NDArray[np.int64]
-    """Which of the users each row is about."""
+    """The user of each row, as an index."""
     items: NDArray[np.int64]
     ranks: NDArray[np.int64]
     """From 1."""
@@ -416,14 +410,14 @@ class Best(NamedTuple):
     shares: NDArray[np.float64]
 
     def only(self, chosen: NDArray[np.bool_]) -> Best:
-        """Return some of the rows."""
+        """Return the chosen rows."""
         return self._replace(**{name: part[chosen] for name, part in self._asdict().items()})
 
 
 def ranks_together(scorer: Scorer, statistics: PrecedenceStatistics) -> bool:
-    """Return whether :func:`best_by_block` is faster than one by one, and gives the same.
+    """Return whether :func:`best_by_block` gives the same as one by one, and is faster.
 
-    Items must be numbered by popularity, which orders equal scores.
+    Item codes must be in order of popularity, which breaks ties.
     """
     in_order = np.array_equal(statistics.popularity, np.arange(statistics.n_items))
     return in_order and scorer.at_once > 1 and not scorer.is_partial
@@ -432,31 +426,31 @@ def ranks_together(scorer: Scorer, statistics: PrecedenceStatistics) -> bool:
 def best_by_block(
     scorer: Scorer, statistics: PrecedenceStatistics, queries: Queries, k: int | None
 ) -> Iterator[tuple[list[Query], Best]]:
-    """Yield some queries at a time, and the k best items of each, or all in order."""
+    """Yield blocks of queries with the k best items of each, or all items in order."""
     for start in range(0, len(queries), scorer.at_once):
         block = queries.part(start, start + scorer.at_once)
-        people, hidden = [], []
+        known, hidden = [], []
         for place in range(len(block)):
             query = block[place]
             unknown = statistics.unknown_without(query.users)
-            people.append(query.known_to(statistics) if len(unknown) else query)
+            known.append(query.known_to(statistics) if len(unknown) else query)
             hidden.append(np.union1d(query.history, unknown) if len(unknown) else query.history)
-        scores = scorer.score_candidates(people)
-        yield people, _best_of(scorer, statistics.n_users, people, hidden, scores, k)
+        scores = scorer.score_candidates(known)
+        yield known, _best_of(scorer, statistics.n_users, known, hidden, scores, k)
 
 
 def _best_of(
     scorer: Scorer,
     n_users: int,
-    people: Sequence[Query],
+    queries: Sequence[Query],
     hidden: Sequence[NDArray[np.int64]],
     scores: NDArray[np.float64],
     k: int | None,
 ) -> Best:
-    """Return the best items of each user; what is no candidate gets a score of −∞."""
-    n_known = np.array([len(query.history) for query in people])
+    """Return the best items of each user; items that are no candidates get a score of −∞."""
+    n_known = np.array([len(query.history) for query in queries])
     n_outside = scores.shape[1] - np.array([len(items) for items in hidden])
-    terms, outside = np.empty((len(people), 3)), np.ones(scores.shape[1], dtype=bool)
+    terms, outside = np.empty((len(queries), 3)), np.ones(scores.shape[1], dtype=bool)
     for row, (items, known) in enumerate(zip(hidden, n_known.tolist(), strict=True)):
         outside[items] = False
         terms[row] = share_terms(scorer.value(scores[row][outside], known, n_users))
@@ -464,7 +458,7 @@ def _best_of(
         scores[row, items] = -np.inf
     limits = n_outside if k is None else np.minimum(n_outside, k)
     found = _best_codes(scores, limits)
-    owners = np.repeat(np.arange(len(people)), limits)
+    owners = np.repeat(np.arange(len(queries)), limits)
     ranks = np.arange(1, len(owners) + 1) - np.repeat(np.cumsum(limits) - limits, limits)
     values = scorer.value(scores[owners, found], n_known[owners], n_users)
     shares = shares_of(values, terms[owners].T, ranks, n_outside[owners])
@@ -472,7 +466,7 @@ def _best_of(
 
 
 def _best_codes(scores: NDArray[np.float64], limits: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the items of the highest scores of each row, equal ones by code, row after row."""
+    """Return the items with the highest scores of each row, ties by code, row after row."""
     most = int(limits.max(initial=0))
     if most > _FEW:
         rows = zip(scores, limits, strict=True)

@@ -1,9 +1,8 @@
-"""Logistic regressions: the probability of an item, and of hits in a short list.
+"""Logistic regressions for the probability of an item, and of hits in a short list.
 
-One rate for each bin is right on average over all items of that bin, but not at the top of the
-lists: users with long histories have many items in a bin, far down their lists, and consume more
-of them. A logistic regression in which the rank and the length of the history enter separately is
-right on average over the items of each rank as well.
+One rate per bin is calibrated over all items of the bin, but not at the top of the lists: users
+with long histories have many items in a bin, far down their lists, and consume more of them. A
+regression with separate terms for rank and history length is calibrated at each rank as well.
 
 For a short list, the probability of hits is calibrated by Venn–Abers on top of a regression.
 """
@@ -27,30 +26,30 @@ if TYPE_CHECKING:
     from surerec.calibration._ranking import Bins
 
 FOLDS: Final = 10
-"""A calibration user's own probabilities come from the other users but for their own tenth."""
+"""A calibration user's own probabilities come from the users of the other folds."""
 
-_ANCHORS: Final = (1.0, 2.0, 4.0)  # the effect of the rank is linear in its logarithm between them
-_TOP: Final = 10.0  # the next anchor; then each is √10 times as far down
-_N_KNOTS: Final = 5  # the same for the value that bins are cut from
-_FIRST: Final = 30  # down to about so many items a user, each bin is one cell
-_POOLED: Final = 4  # below, so many bins are one
-_SLOPES: Final = 0.1  # ridge penalties: of linear effects,
-_BENDS: Final = 0.3  # and of what bends them
+_ANCHORS: Final = (1.0, 2.0, 4.0)  # the effect of log rank is linear between these ranks
+_TOP: Final = 10.0  # the next anchor; each further one is √10 times as large
+_N_KNOTS: Final = 5  # anchors of the binned value
+_FIRST: Final = 30  # each bin is one cell down to about this many items per user
+_POOLED: Final = 4  # bins per cell below
+_SLOPES: Final = 0.1  # ridge penalty of linear effects
+_BENDS: Final = 0.3  # ridge penalty of changes of slope
 _STEPS: Final = 60
 _CLOSE: Final = 1e-9
-_Z: Final = 1.959963984540054  # 95% of a normal distribution lie within so many standard errors
+_Z: Final = 1.959963984540054  # for 95% intervals
 MOST_HITS: Final = 3
-"""A list has the probability of at least one hit, two, or so many."""
+"""Lists have the probabilities of at least one, two and three hits."""
 Weights: TypeAlias = "tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]"
-"""Coefficients learned on the even users, on the odd ones, and on all; each with the intercept."""
+"""Coefficients fitted on even users, odd users and all users, each with the intercept."""
 
 _HALVES: Final = (slice(0, None, 2), slice(1, None, 2))
 _HIT_STEPS: Final = 25
-_RIDGE: Final = 1e-3  # keeps the fit finite where everybody, or nobody, found a hit
+_RIDGE: Final = 1e-3  # keeps the fit finite if all users, or none, have a hit
 
 
 class _Cells(NamedTuple):
-    """Items of one user in one bin, or in a few neighbouring ones."""
+    """Items of one user in one bin, or in a few neighbouring bins."""
 
     users: NDArray[np.int64]
     counts: NDArray[np.float64]
@@ -59,7 +58,7 @@ class _Cells(NamedTuple):
     values: NDArray[np.float64]
 
     def only(self, chosen: NDArray[np.bool_]) -> _Cells:
-        """Return some of them."""
+        """Return the chosen cells."""
         return self._replace(**{name: part[chosen] for name, part in self._asdict().items()})
 
 
@@ -70,9 +69,9 @@ class ItemCurve:
     Parameters
     ----------
     bins : Bins
-        How items are binned.
+        Bins of the items.
     counts, hits : array of int, n_users × n_bins
-        For each user the candidates in each bin, and how many of them were consumed.
+        For each user, the candidates in each bin, and how many were consumed.
     n_known : array of int
         The length of each user's history.
 
@@ -80,8 +79,8 @@ class ItemCurve:
     -----
     The interval of an item is a 95% confidence interval of the rate at which new users consume
     items of this rank and bin after a history of this length, under the regression. Its standard
-    error treats all items of a calibration user as one observation. The bins are given: users who
-    chose them must not be among the calibration users.
+    error treats all items of a calibration user as one observation. Users who chose the bins must
+    not be among the calibration users.
 
     Examples
     --------
@@ -102,11 +101,11 @@ class ItemCurve:
 
     def __post_init__(self) -> None:
         if self.counts.shape != self.hits.shape or not self.counts.any():
-            raise InputError("There are no calibration cases to learn a probability from.")
+            raise InputError("There are no calibration cases to fit a probability on.")
 
     @property
     def n_users(self) -> int:
-        """The number of users that it is fitted on."""
+        """Number of users in the fit."""
         return len(self.counts)
 
     def predict(
@@ -129,8 +128,8 @@ class ItemCurve:
         owners : array of int, optional
             The list that each item is in; by default all are in one.
         without : int, optional
-            A calibration user to leave out, with a tenth of the users, so that nobody is served by
-            their own future.
+            A calibration user to leave out, with their fold, so that their own outcomes have no
+            effect.
         """
         if owners is None:
             owners = np.zeros(len(bins), dtype=np.int64)
@@ -154,7 +153,7 @@ class ItemCurve:
         Parameters
         ----------
         bins, ranks, n_known
-            As :meth:`predict` takes them.
+            As in :meth:`predict`.
         groups : array of bool, n_groups × n_items
             The items of each sum.
         """
@@ -179,24 +178,24 @@ class ItemCurve:
 
 @dataclass(frozen=True, eq=False)
 class _Fit:
-    """Where lines bend, which knows nothing of what was consumed; and the fitted coefficients."""
+    """The knots, which do not depend on what was consumed, and the coefficients."""
 
     middles: NDArray[np.float64]
-    """The value that stands for each bin."""
+    """The representative value of each bin."""
     anchors: NDArray[np.float64]
-    """Logarithms of ranks."""
+    """Knots of log rank."""
     knots: NDArray[np.float64]
-    """Values."""
+    """Knots of the value."""
     units: tuple[float, float, float, float]
-    """Mean and standard deviation of the logarithms of the histories' lengths, and of values."""
+    """Mean and standard deviation of log history length, and of values."""
     weights: NDArray[np.float64]
     root: NDArray[np.float64]
-    """A square root of the covariance of the weights."""
+    """Square root of the covariance of the weights."""
     _ranks: list[NDArray[np.float64]] = field(default_factory=list, init=False)
 
     @classmethod
     def blank(cls, middles: NDArray[np.float64], cells: _Cells, known: NDArray[np.float64]) -> _Fit:
-        """Return one without coefficients; all ranks count alike on a logarithmic scale."""
+        """Return a fit without coefficients; knots weigh ranks on a logarithmic scale."""
         mass = cells.counts * np.exp(-cells.log_ranks)
         last = max(float(np.exp(cells.log_ranks.max())), 2.0)
         further = _TOP * np.sqrt(10) ** np.arange(12)
@@ -214,7 +213,7 @@ class _Fit:
         log_ranks: NDArray[np.float64],
         values: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """Return a row of features for each item or cell: of the history, the rank, the value."""
+        """Return a row of features (history, rank, value) for each item or cell."""
         ranked = self._by_rank(log_ranks)
         history = self._by_history(known)
         return np.hstack((history, history[:, 1:2] * ranked[:, :1], ranked, self._by_value(values)))
@@ -232,14 +231,14 @@ class _Fit:
         )
 
     def fitted(self, cells: _Cells, known: NDArray[np.float64]) -> _Fit:
-        """Fit by Newton's method, from the coefficients there are."""
+        """Fit by Newton's method, starting from the current coefficients."""
         design = self.design(known, cells.log_ranks, cells.values)
         n_weights = design.shape[1]
         ridge = np.full(n_weights, _BENDS)
         slopes = [1, 2, 3, 4, 5 + len(self.anchors)]
         ridge[slopes] = _SLOPES
         ridge[0] = 0.0
-        # Half a hit and half a miss in all keep it finite where everything, or nothing, is one.
+        # Half a hit and half a miss in total keep the fit finite if all items, or none, are hits.
         total = cells.counts.sum()
         counts = cells.counts * (1 + 1 / total)
         hits = cells.hits + 0.5 * cells.counts / total
@@ -263,7 +262,7 @@ class _Fit:
         scores = np.zeros((len(users), n_weights))
         np.add.at(scores, place, design * (cells.hits - cells.counts * rates)[:, None])
         inverse = np.linalg.pinv(bread, hermitian=True)
-        # Residuals are smaller than errors, the more so the more is fitted to few users.
+        # Correct for residuals that are smaller than errors with few users.
         free = max(len(users) - float(np.trace(inverse @ information)), len(users) / 4)
         squares, axes = np.linalg.eigh(_gram(scores, np.ones(len(scores))))
         root = inverse @ (axes * np.sqrt(np.maximum(squares, 0.0) * len(users) / free))
@@ -286,17 +285,17 @@ class _Fit:
 
     @cached_property
     def _both(self) -> NDArray[np.float64]:
-        """The coefficients, and beside them the root."""
+        """The coefficients and the root, side by side."""
         return np.column_stack((self.weights, self.root))
 
     def _rank_table(self, n: int) -> NDArray[np.float64]:
-        """Return what each rank adds, after its logarithm; of at least n ranks."""
+        """Return, for at least n ranks, the log rank and the terms that it adds."""
         table = self._ranks[-1] if self._ranks else np.empty((0, 0))
         if len(table) < n:
             features = self._by_rank(np.log(np.arange(1.0, n + 1)))
             added = _times(features, self._both[4 : 5 + len(self.anchors)])
             table = np.hstack((features[:, :1], added))
-            self._ranks[:] = [table]  # of which others may have set a shorter one since
+            self._ranks[:] = [table]  # another thread may have set a shorter one
         return table
 
     @cached_property
@@ -310,7 +309,7 @@ def _expit(odds: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @njit(nogil=True, cache=True)
 def _gram(rows: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum ``w · xᵀx`` over rows in their order; BLAS would round by its number of threads."""
+    """Sum ``w · xᵀx`` over rows in order, as BLAS rounds differently by number of threads."""
     n = rows.shape[1]
     found = np.zeros((n, n))
     for row in range(len(rows)):
@@ -333,7 +332,7 @@ def _look_up(
     odds: NDArray[np.float64],
     errors: NDArray[np.float64],
 ) -> None:
-    """Add up what history, rank and bin say: first the log odds, then the parts of the error."""
+    """Sum the terms of history, rank and bin into log odds and standard errors."""
     n_parts = by_bin.shape[1]
     for row in range(len(bins)):
         owner, rank, place = owners[row], ranks[row] - 1, bins[row]
@@ -351,7 +350,7 @@ def _look_up(
 
 
 def _times(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Multiply matrices, each row to the last digit as alone; BLAS would not."""
+    """Multiply matrices so that each row is exactly as if alone, unlike BLAS."""
     found: NDArray[np.float64] = left[:, :1] * right[0]
     for column in range(1, len(right)):
         found += left[:, column : column + 1] * right[column]
@@ -361,7 +360,7 @@ def _times(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.
 def _cells(
     middles: NDArray[np.float64], counts: NDArray[np.integer], hits: NDArray[np.integer]
 ) -> _Cells:
-    """Pool the lower bins, and return what is not empty, with the mean log rank of each cell.
+    """Pool the lower bins, and return the non-empty cells with their mean log rank.
 
     A user's candidates keep their order, so the ranks in a bin follow from the counts above it.
     """
@@ -380,14 +379,14 @@ def _cells(
 
 
 def _middles(edges: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the value that stands for each bin; the outer ones have no middle."""
+    """Return the middle of each bin; the edge for the outer bins."""
     if not len(edges):
         return np.zeros(1)
     return np.concatenate((edges[:1], (edges[1:] + edges[:-1]) / 2, edges[-1:]))
 
 
 def _hats(values: NDArray[np.float64], knots: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return for each knot how near a value is: 1 at the knot, 0 from the next ones on."""
+    """Return the hat function of each knot: 1 at the knot, 0 from its neighbours on."""
     return np.column_stack([np.interp(values, knots, one) for one in np.eye(len(knots))])
 
 
@@ -412,10 +411,9 @@ def _likelihood(
 def list_features(
     n_known: NDArray[np.int64], values: NDArray[np.floating], masses: NDArray[np.floating]
 ) -> NDArray[np.float64]:
-    """Return what tells one user's short list from another's, a row for each user.
+    """Return the features of users' short lists, one row per user.
 
-    How much is known of them (long profiles have used up the obvious items), the mean value of the
-    list's items, and their share of all scores.
+    They are the history length, the mean value of the list's items, and their share of all scores.
     """
     return np.column_stack((np.log1p(n_known), values, masses)).astype(np.float64)
 
@@ -430,51 +428,53 @@ def list_hits(
 ) -> CalibratedProbability:
     """Return the probabilities of at least one, two and three hits in users' lists, 3 × users.
 
-    NaN for what is not calibrated.
+    Uncalibrated numbers of hits get NaN.
 
     Parameters
     ----------
     users : CalibrationUsers
-        What is kept of the calibration users.
+        The calibration users.
     ranks : array of float, n_users × 1 to 3
-        The ranks of the first items that each of them consumed.
+        Ranks of the best-ranked items that each of them consumed.
     lengths : array of int
-        Of each list, which holds a user's best items; 1 to 100.
+        Length of each list of a user's best items, 1 to 100.
     features : array of float
-        As :func:`list_features` returns them for that length, a row a user.
+        What :func:`list_features` returns for that length, one row per user.
     places : array of int
-        Which of the calibration users each user is; −1 for none.
+        Place of each user among the calibration users; −1 for none.
     learned : dict
         Weights of earlier calls with the same calibration users; new ones are added.
     """
     shape = MOST_HITS, len(lengths)
     found = CalibratedProbability(*(np.full(shape, np.nan) for _ in range(3)))
     fold_of = np.where(places < 0, -1, places % FOLDS)
-    everybody = np.arange(len(users)) % FOLDS
+    folds = np.arange(len(users)) % FOLDS
     for length in np.unique(lengths):
         known = list_features(
             users.n_known, users.values[:, length - 1], users.masses[:, length - 1]
         )
         for fold in np.unique(fold_of[lengths == length]):
             mine = (lengths == length) & (fold_of == fold)
-            others = everybody != fold
+            others = folds != fold
             for n_hits in range(ranks.shape[1]):
                 key, hit = (int(length), int(fold), n_hits), ranks[others, n_hits] <= length
                 if key not in learned:
                     learned[key] = learn_weights(known[others], hit)
-                said = hit_probabilities(known[others], hit, features[mine], learned[key])
-                for whole, part in zip(found, said, strict=True):
+                hits = hit_probabilities(known[others], hit, features[mine], learned[key])
+                for whole, part in zip(found, hits, strict=True):
                     whole[n_hits, mine] = part
     for part in found:
-        np.minimum.accumulate(part, axis=0, out=part)  # two hits are never likelier than one
+        np.minimum.accumulate(part, axis=0, out=part)  # two hits are at most as likely as one
     return found
 
 
 def learn_weights(features: NDArray[np.float64], hit: NDArray[np.bool_]) -> Weights:
-    """Return the logistic regressions on both halves of the users, and on all of them."""
+    """Return logistic regressions on each half of the users, and on all users."""
     known, _ = _scaled(features, features[:0])
     if len(known) < len(_HALVES):
-        raise InputError("The probability of a hit needs at least two calibration users.")
+        raise InputError(
+            "The probability of a hit needs at least two calibration users. Add users."
+        )
     first, second = (_logistic(known[half], hit[half]) for half in _HALVES)
     return first, second, _logistic(known, hit)
 
@@ -487,30 +487,29 @@ def hit_probabilities(
 ) -> CalibratedProbability:
     """Return the probability of a hit for each new row of features.
 
-    The bounds are calibrated whatever the features are worth: a logistic regression on every other
-    calibration user makes one score of the features, and the users in between turn that into two
-    Venn–Abers probabilities. Then they change places, and both answers are averaged. The
-    probability is that of a logistic regression on all of them, which is right on average, within
-    the bounds; merging the bounds alone would lean to 1/2 where few users are alike. `weights` are
-    those of :func:`learn_weights`, if they are known.
+    The bounds are calibrated whatever the features are. A logistic regression on one half of the
+    calibration users turns the features into a score, and the other half turns that into two
+    Venn–Abers probabilities. The halves then swap, and both results are averaged. The probability
+    is that of a logistic regression on all users, clipped to the bounds; merging the bounds alone
+    would lean to 1/2 with few similar users. `weights` come from :func:`learn_weights`, if known.
     """
     *of_halves, of_all = learn_weights(features, hit) if weights is None else weights
-    known, wanted = _scaled(features, new)
+    known, scaled = _scaled(features, new)
     answers = []
     for learned, calibrate in zip(of_halves, _HALVES[::-1], strict=True):
         slopes = learned[:-1]
-        answers.append(venn_abers(known[calibrate] @ slopes, hit[calibrate], wanted @ slopes))
+        answers.append(venn_abers(known[calibrate] @ slopes, hit[calibrate], scaled @ slopes))
     low, high = (
         np.mean([getattr(each, end) for each in answers], axis=0) for end in ("low", "high")
     )
-    said = 1 / (1 + np.exp(-(wanted @ of_all[:-1] + of_all[-1])))
-    return CalibratedProbability(np.clip(said, low, high), low, high)
+    probability = 1 / (1 + np.exp(-(scaled @ of_all[:-1] + of_all[-1])))
+    return CalibratedProbability(np.clip(probability, low, high), low, high)
 
 
 def _scaled(
     features: NDArray[np.float64], new: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return both with the mean and the spread of the first; constant features are dropped."""
+    """Return both, standardised by the first; constant features are dropped."""
     scale = features.std(axis=0)
     kept = scale > 0
     mean = features[:, kept].mean(axis=0)
@@ -518,15 +517,15 @@ def _scaled(
 
 
 def _logistic(features: NDArray[np.float64], hit: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return coefficients by Newton's method, the intercept last: it is hardly penalised."""
+    """Return coefficients by Newton's method; the intercept is last and hardly penalised."""
     design = np.column_stack((features, np.ones(len(features))))
     weights = np.zeros(design.shape[1])
     ridge = np.full(len(weights), _RIDGE * len(hit))
     ridge[-1] = _RIDGE
     for _ in range(_HIT_STEPS):
-        said = 1 / (1 + np.exp(-design @ weights))
-        slope = design.T @ (hit - said) - ridge * weights
-        curvature = (design.T * (said * (1 - said))) @ design + np.diag(ridge)
+        rates = 1 / (1 + np.exp(-design @ weights))
+        slope = design.T @ (hit - rates) - ridge * weights
+        curvature = (design.T * (rates * (1 - rates))) @ design + np.diag(ridge)
         step = np.linalg.solve(curvature, slope)
         weights += step
         if np.abs(step).max() < 1e-8:  # noqa: PLR2004

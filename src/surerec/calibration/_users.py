@@ -1,4 +1,4 @@
-"""User-level calibration, by conformal risk control: it holds in time order."""
+"""User-level calibration by conformal risk control, which respects time order."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from surerec._state import State
-from surerec._words import DAY, day_of
+from surerec._words import DAY, counted, day_of
 from surerec.calibration._calibration import BestOfMany, Calibration, UserAssessment
 from surerec.calibration._calibration_users import (
     CalibrationUsers,
     NamedItems,
     UserSegments,
 )
-from surerec.calibration._guarantee import NEW_ITEMS, Guarantee, level_of
+from surerec.calibration._guarantee import Guarantee, level_of
 from surerec.calibration._held_out import Cases
 from surerec.calibration._probabilities import FEWEST_USERS, ItemProbabilities
 from surerec.calibration._ranking import (
@@ -44,48 +44,48 @@ if TYPE_CHECKING:
     from surerec.precedence import PrecedenceStatistics
 
 NO_PROBABILITIES: Final = (
-    f"they need at least {FEWEST_USERS} users who can calibrate; a live model that forgot one of "
-    "these users has none before it is counted anew"
+    f"they need at least {FEWEST_USERS} calibration users; a live model that forgot a calibration "
+    "user has none until it is refitted"
 )
-SWAYED: Final = "what this user took next tipped the choice of how items are compared"
+SWAYED: Final = "this user's held-out interactions decided how items are compared"
 _EXCHANGEABLE: Final = (
-    "Assumes users exchangeable with the {n} calibration users ({period}) and no drift since."
+    "Assumes users exchangeable with the {n} calibration users ({period}) and no drift since"
 )
-_PREFIXES: Final = ("chances_", "segments_", "list_")
+_PREFIXES: Final = ("probabilities_", "segments_", "list_")
 
 
 @dataclass(frozen=True)
 class UserCalibration(Calibration):
-    """At ε, the smallest cut with which the calibration users lose no more than ε.
+    """Uses, at ε, the smallest threshold at which the calibration users lose at most ε on average.
 
     Parameters
     ----------
     users : CalibrationUsers
-        Where their futures had been ranked.
-    promised : Promise
-        What a person loses as the set grows.
+        The ranks of the calibration users' held-out items.
+    guarantee_kind : GuaranteeKind
+        Defines a user's loss.
     horizon : float or int
-        The future that it is about.
+        Length of the held-out interactions.
     window : float or None
-        The days of that future, if it was cut by the calendar.
+        Their days, for a temporal split.
     threshold : {"rank", "score"}
-        Where sets are cut.
+        Unit of the thresholds.
     n_groups : int
-        How many groups of people, by the number of known items, have a threshold of their own.
+        Number of segments by history length, each with its own threshold.
     min_history : int
-        People of whom less is known are promised nothing.
+        Users with fewer known items are not covered.
     coverage : UserCoverage
-        Whom it says anything about.
+        Who is covered.
     about : str
-        The future that it is about in words, where neither the horizon nor the window says it.
-    people : Segmentation, optional
-        Groups by a column of people's own, each with thresholds of its own.
+        Text for the held-out interactions, if neither horizon nor window describes them.
+    segmentation : Segmentation, optional
+        Segments of users by a column, each with its own thresholds.
     lacking : str
-        What a future item was that no set can hold, in words.
-    chances : ItemProbabilities or None
-        What probabilities of items are calibrated on; None if there are none.
+        Why no set can contain some held-out items, such as "unknown to the model".
+    probabilities : ItemProbabilities or None
+        Calibrates the probabilities of items; None if there are none.
     listed : NamedItems or None
-        The only items that are candidates, if it was calibrated on a named list.
+        The item list it was calibrated on: only these items are candidates.
     """
 
     users: CalibrationUsers
@@ -97,7 +97,7 @@ class UserCalibration(Calibration):
     min_history: int
     coverage: UserCoverage
     about: str = ""
-    people: Segmentation | None = None
+    segmentation: Segmentation | None = None
     lacking: str = "unknown to the model"
     probabilities: ItemProbabilities | None = None
     listed: NamedItems | None = None
@@ -106,7 +106,7 @@ class UserCalibration(Calibration):
         if not self.guarantee_kind.monotone:
             raise InputError(
                 f"Risk control cannot guarantee {self.guarantee_kind.name!r}: a user's loss may "
-                "grow with the set."
+                "grow with the set. Use a guarantee with monotone=True."
             )
 
     @cached_property
@@ -116,7 +116,7 @@ class UserCalibration(Calibration):
         if self.probabilities is not None:
             found |= {"probability"}
             found |= {"min_probability"} if self.probabilities.tells_items_apart else set()
-        found |= set() if self.people is None else {"segments"}
+        found |= set() if self.segmentation is None else {"segments"}
         return frozenset(found)
 
     @cached_property
@@ -125,20 +125,20 @@ class UserCalibration(Calibration):
         return {
             "probability": f"There are no probabilities: {NO_PROBABILITIES}.",
             "min_probability": (
-                "Every item has the same probability: the scorer does not tell what people take "
-                "from what they do not, so min_probability cannot choose."
+                "Every item has the same probability, as the scorer does not separate consumed "
+                "items from others. Use a better scorer, or omit min_probability."
             ),
             "precision": (
-                f"This recommender promises {self.guarantee_kind.name}, not precision: fit "
-                'PopulationConformal(guarantee="precision"), on the command line precision-cm12.'
+                f"This recommender guarantees {self.guarantee_kind.name}, not precision. Fit "
+                'PopulationConformal(guarantee="precision"), or precision-cm12 on the command line.'
             ),
         }
 
     def state(self) -> State:
-        """Return the calibration users, their probabilities, segments, and the item list."""
+        """Return the calibration users, probabilities, segments and item list."""
         found = self.users.state()
         for prefix, each in zip(
-            _PREFIXES, (self.probabilities, self.people, self.listed), strict=True
+            _PREFIXES, (self.probabilities, self.segmentation, self.listed), strict=True
         ):
             found |= State() if each is None else each.state().under(prefix)
         return found
@@ -147,24 +147,24 @@ class UserCalibration(Calibration):
     def from_state(
         cls, state: State, statistics: PrecedenceStatistics, column: str | None, **settings: Any
     ) -> Self:
-        """Read it back; KeyError or ValueError if these are not its arrays and texts.
+        """Load it; raise KeyError or ValueError if arrays or texts are invalid.
 
         Parameters
         ----------
         state : State
             What :meth:`state` returned.
         statistics : PrecedenceStatistics
-            What is known of its users and items.
+            Statistics of the model that it belongs to.
         column : str or None
-            What tells segments apart.
+            Column of the segments.
         **settings
             The other parameters of the class.
         """
         probabilities, state = state.split(_PREFIXES[0])
-        people, state = state.split(_PREFIXES[1])
+        segments, state = state.split(_PREFIXES[1])
         listed, state = state.split(_PREFIXES[2])
         State(texts=state.texts).require_empty("a calibration")
-        if (column is None) != people.is_empty:
+        if (column is None) != segments.is_empty:
             raise ValueError("its segments are missing, or not its own")
         n_users = statistics.n_user_codes
         users = CalibrationUsers.from_state(state, n_users)
@@ -173,13 +173,15 @@ class UserCalibration(Calibration):
             probabilities=None
             if probabilities.is_empty
             else ItemProbabilities.from_state(probabilities, len(users)),
-            people=None if column is None else Segmentation.from_state(people, column, n_users),
+            segmentation=None
+            if column is None
+            else Segmentation.from_state(segments, column, n_users),
             listed=None if listed.is_empty else NamedItems.from_state(listed, statistics.n_items),
             **settings,
         )
 
     def headline(self, confidence: float) -> str:
-        """Return what is guaranteed in a few words."""
+        """Return a short description of the guarantee."""
         return self.guarantee_kind.headline(confidence)
 
     @property
@@ -194,65 +196,61 @@ class UserCalibration(Calibration):
         return None if self.window is None else self.period[1] + int(self.window * DAY)
 
     def has_user(self, user: int) -> bool:
-        """Return whether a user, by code, calibrates."""
+        """Return whether a user, by code, is a calibration user."""
         return self.users.place_of(user) is not None
 
     def without(self, user: int) -> UserCalibration:
-        """Return the calibration without a user, by code; probabilities do not outlast one."""
+        """Return the calibration without a user, by code; it loses its probabilities."""
         return replace(
             self, users=self.users.without(self.users.place_of(user)), probabilities=None
         )
 
     @property
     def covers(self) -> str:
-        """Who is covered, in words."""
-        return self.coverage.people
+        """Who is covered, as text."""
+        return self.coverage.users
 
     @property
     def assumes(self) -> str:
-        """What is assumed beside exchangeable users, in words; empty if nothing."""
+        """What is assumed besides exchangeable users, as text; empty if nothing."""
         return self.coverage.assumes
 
     @cached_property
     def _segments(self) -> UserSegments:
-        return UserSegments(self.users, self.guarantee_kind, self.n_groups, self.people)
+        return UserSegments(self.users, self.guarantee_kind, self.n_groups, self.segmentation)
 
     @property
     def _future(self) -> str:
-        """The future that a guarantee covers, in words."""
-        future = self.about
-        if not future and isinstance(self.horizon, float):
-            window = "" if self.window is None else f"{NEW_ITEMS} in the next {self.window:g} days"
-            future = window or f"the last {self.horizon:.0%} of {NEW_ITEMS}"
-        elif not future and not isinstance(self.horizon, float):
-            within = "" if self.window is None else f" within {self.window:g} days"
-            future = f"{next_items(self.horizon)}{within}"
+        """The held-out interactions that a guarantee covers, as text."""
+        future = self.about or held_out_text(self.horizon, self.window)
         if self.listed is None:
             return future
-        return f"the items of the list {self.listed.name!r} in {future}"
+        return f"the items of the list {self.listed.name!r} among {future}"
 
-    def _covered(self, segment: str = "") -> str:
-        """Return who is covered, in words."""
-        users = self.coverage.people + (f" with {segment}" if segment else "")
+    def _covered(self, segment: str = "", *, all_segments: bool = False) -> str:
+        """Return who is covered, as text: one segment, or each of all segments."""
+        users = self.coverage.users + (f" with {segment}" if segment else "")
+        if all_segments and (self.n_groups > 1 or self.segmentation is not None):
+            users += " of each segment"
         if self.listed is None:
             return users
         n = len(self.listed.codes)
         return f"{users} who consume at least one of the {n:,} items of the list"
 
-    def _stated(self, n_users: int, *, alike: str = _EXCHANGEABLE, **fields: Any) -> Guarantee:
-        """Return a guarantee by so many calibration users, with its assumptions.
+    def _stated(self, n_users: int, *, assumption: str = _EXCHANGEABLE, **fields: Any) -> Guarantee:
+        """Return a guarantee with its assumptions.
 
-        `alike` says what it assumes of users; the other fields are given.
+        `assumption` is the assumption about users; `fields` are the other fields of the guarantee.
         """
         begin, end = map(day_of, self.period)
-        also, by_profile = self.coverage.assumes, self.window is None and not self.about
+        also = f", and that {self.coverage.assumes}" if self.coverage.assumes else ""
+        per_user_split = self.window is None and not self.about
         return Guarantee(
             horizon=self._future, n_calibration=n_users, period=(begin, end), **fields
         ).assuming(
-            alike.format(n=f"{n_users:,}", period=f"{begin} to {end}"),
-            f"Assumes that {also}." if also else "",
-            # Each user is split at a moment of their own: counts know what follows it.
-            "The scores also used later interactions of other users." if by_profile else "",
+            f"{assumption.format(n=f'{n_users:,}', period=f'{begin} to {end}')}{also}.",
+            # Histories are split at different times, so statistics include later interactions.
+            "Scores used later interactions of other users." if per_user_split else "",
         )
 
     def assess(
@@ -262,11 +260,11 @@ class UserCalibration(Calibration):
         query: Query,
         candidates: NDArray[np.int64],
     ) -> UserAssessment:
-        """Return the ε below which every candidate is in the set."""
+        """Return, for each candidate, the ε below which it is in the set."""
         query = query.known_to(statistics)
         fields, at = self._assessed(scorer, statistics, query, candidates)
         curve, own, segment = self._segments.curve_of(query)
-        # In the order of the ranking, as that finds them fastest.
+        # In ranking order, which is the fastest.
         levels = curve.levels(fields["ranking"].entries(self.threshold), without=own)[at]
         if scorer.is_partial:
             levels = np.where(fields["score"] > -np.inf, levels, 0.0)  # in no set
@@ -275,7 +273,7 @@ class UserCalibration(Calibration):
             n_calibration=curve.n_users - (own is not None),
             levels_below=levels,
             lowest_level=curve.lowest_level(without=own),
-            group=segment,
+            segment=segment,
             at=at,
         )
 
@@ -286,10 +284,10 @@ class UserCalibration(Calibration):
         query: Query,
         candidates: NDArray[np.int64],
     ) -> tuple[dict[str, Any], NDArray[np.int64]]:
-        """Return the fields of every assessment of a user, and where candidates are ranked.
+        """Return the fields of a user's assessment, and the place of each candidate in the ranking.
 
-        All items are ranked, or all of the item list, whatever else is allowed: ranks and shares
-        must mean what they meant in calibration.
+        All items are ranked, or all of the item list, whatever else is allowed, so that ranks and
+        shares mean the same as in calibration.
         """
         scores = scorer.score_query(query)
         ranking, values = rank_items(scorer, statistics, query, scores, self._listed_codes)
@@ -310,9 +308,9 @@ class UserCalibration(Calibration):
     def level(
         self, scorer: Scorer, statistics: PrecedenceStatistics, query: Query, item: int
     ) -> float:
-        """Return the ε below which one candidate is in the set, as :meth:`assess` has it.
+        """Return the ε below which one candidate is in the set, as :meth:`assess` does.
 
-        Nothing else is looked at, so that judging an event costs little more than a ranking.
+        It computes nothing else, so that evaluating an event costs little more than a ranking.
         """
         query = query.known_to(statistics)
         scores = scorer.score_query(query)
@@ -330,10 +328,10 @@ class UserCalibration(Calibration):
     def _probabilities(
         self, query: Query, ranking: Ranking, at: NDArray[np.int64], gap: str
     ) -> tuple[Callable[[NDArray[np.intp]], CalibratedProbability], str]:
-        """Return what computes the probabilities of some candidates, and what these mean.
+        """Return a function that computes candidates' probabilities, and a text on what they mean.
 
-        Candidates are where :meth:`surerec.calibration.Ranking.places` says. Only the ranking down
-        to the last one that is looked at is computed. NaN, with the reason, for an uncovered user.
+        `at` is what :meth:`surerec.calibration.Ranking.places` returns. The function computes the
+        ranking down to the last requested candidate. Uncovered users get NaN and the reason.
         """
         place, probabilities = self.users.place_of(query.user), self.probabilities
         swayed = probabilities is not None and place is not None and probabilities.swayed[place]
@@ -342,7 +340,7 @@ class UserCalibration(Calibration):
         def some(places: NDArray[np.intp]) -> CalibratedProbability:
             ranked = at[places]
             best = ranking.shares[: int(ranked.max(initial=-1)) + 1]
-            found = np.full((3, len(best) + 1), np.nan)  # at last of what is not ranked
+            found = np.full((3, len(best) + 1), np.nan)  # the last column is for unranked items
             if probabilities is not None and not reason:
                 found[:, :-1] = probabilities.probabilities(best, len(query.history), place)
             return CalibratedProbability(*found[:, ranked])
@@ -355,22 +353,22 @@ class UserCalibration(Calibration):
         return some, (
             f"The probability that the item is among {self._future}, over {self._covered()}. "
             f"Measured, not proven, on {probabilities.curve.n_users - is_in_it:,} calibration "
-            f"users ({begin} to {end}){also}: of items with such a rank, score and history length, "
-            "about that share was consumed. The interval is a 95% confidence interval of that "
-            "share over the draw of calibration users."
+            f"users ({begin} to {end}){also}: about that share of items with such a rank, score "
+            "and history length was consumed. The interval is a 95% confidence interval of that "
+            "share over the sample of calibration users."
         )
 
     def _probabilities_of_many(
-        self, people: Sequence[Query], best: Best, gaps: Sequence[str]
+        self, queries: Sequence[Query], best: Best, gaps: Sequence[str]
     ) -> CalibratedProbability:
         """Return the probabilities of the best items of several users; NaN where there are none."""
         found = np.full((3, len(best.items)), np.nan)
         if self.probabilities is not None:
-            n_known = np.array([len(query.history) for query in people])
-            places = self.users.places_of(people)
-            told = np.array([not gap for gap in gaps])
-            told &= (places < 0) | ~self.probabilities.swayed[places]
-            rows = np.flatnonzero(told[best.owners])
+            n_known = np.array([len(query.history) for query in queries])
+            places = self.users.places_of(queries)
+            covered = np.array([not gap for gap in gaps])
+            covered &= (places < 0) | ~self.probabilities.swayed[places]
+            rows = np.flatnonzero(covered[best.owners])
             found[:, rows] = self.probabilities.probabilities_of_many(
                 best.shares[rows], best.ranks[rows], best.owners[rows], n_known, places
             )
@@ -385,33 +383,31 @@ class UserCalibration(Calibration):
         k: int | None,
         in_set: bool = True,  # noqa: FBT001, FBT002
     ) -> BestOfMany | None:
-        """Return the best items of many users, if the scorer scores users together."""
+        """Return the best items of many users, if the scorer scores users in batches."""
         if self.listed is not None or not ranks_together(scorer, statistics):
             return None
-        lowest = significance + TOLERANCE if in_set else -1.0  # which no level is below
+        lowest = significance + TOLERANCE if in_set else -1.0  # below every level
         if k is None and in_set and self.threshold == "rank":
             k = self._segments.most(significance, statistics.n_items)
         parts: list[tuple[NDArray[Any], ...]] = []
         covered: list[NDArray[np.bool_]] = []
         n_before = 0
-        for people, ranked in best_by_block(scorer, statistics, queries, k):
+        for some, ranked in best_by_block(scorer, statistics, queries, k):
             entries = (
                 ranked.ranks.astype(np.float64) if self.threshold == "rank" else -ranked.shares
             )
-            levels = self._segments.levels(people, ranked.owners, entries)
+            levels = self._segments.levels(some, ranked.owners, entries)
             inside = levels > lowest
             best = ranked.only(inside)
-            gaps = [self.gap(scorer, query) for query in people]
-            likely = self._probabilities_of_many(people, best, gaps)
-            everything = np.full(len(people), np.inf)
-            floors = self._segments.levels(people, np.arange(len(people)), everything)
-            none = [
-                bool(gap or self._segments.gap(each))
-                for gap, each in zip(gaps, people, strict=True)
-            ]
-            covered.append((significance + TOLERANCE >= floors) & ~np.array(none))
+            gaps = [self.gap(scorer, query) for query in some]
+            likely = self._probabilities_of_many(some, best, gaps)
+            everything = np.full(len(some), np.inf)
+            floors = self._segments.levels(some, np.arange(len(some)), everything)
+            pairs = zip(gaps, some, strict=True)
+            uncovered = [bool(gap or self._segments.gap(query)) for gap, query in pairs]
+            covered.append((significance + TOLERANCE >= floors) & ~np.array(uncovered))
             parts.append((best.owners + n_before, *best[1:4], 1 - levels[inside], *likely))
-            n_before += len(people)
+            n_before += len(some)
         owners, items, ranks, values, confidences, *probabilities = map(
             np.concatenate, zip(*parts, strict=True)
         )
@@ -434,8 +430,7 @@ class UserCalibration(Calibration):
     ) -> CalibratedProbability:
         """Return the probabilities of at least one, two and three hits in lists, 3 × users.
 
-        The lists hold the users' best items. NaN for an empty list, and for an uncovered user, as
-        no calibration user is like them.
+        The lists contain the users' best items. Empty lists and uncovered users get NaN.
         """
         n = np.where([bool(each.gap) for each in assessments], 0, lengths)
         at = np.maximum(n, 1) - 1
@@ -460,53 +455,48 @@ class UserCalibration(Calibration):
         return {}
 
     def guarantee(self, significance: float, assessment: UserAssessment | None = None) -> Guarantee:
-        """Return what the confidence guarantees, to a user or to every covered one."""
-        n, segment = len(self.users), ""
+        """Return what the confidence guarantees, to one user or to all covered users."""
+        n, covers = len(self.users), self._covered(all_segments=True)
         if assessment is not None:
-            n, segment = assessment.n_calibration, assessment.group
-        covers = self._covered(segment)
+            n, covers = assessment.n_calibration, self._covered(assessment.segment)
         return self._stated(
             n,
-            kind=self.guarantee_kind.guarantees,
+            kind=self.guarantee_kind.name,
             level=level_of(significance),
             claim=self.guarantee_kind.sentence(significance, self._future, covers),
             covers=covers,
-        ).assuming(self._by_segment if assessment is None else "")
-
-    @property
-    def _by_segment(self) -> str:
-        apart = self.n_groups > 1 or self.people is not None
-        return "Each segment has a threshold of its own, and it holds in each." if apart else ""
+        )
 
     def about_hits(self, query: Query, n_items: int) -> str:
-        """Return what the probability of at least one hit means, in words."""
+        """Return what the probability of at least one hit means, as text."""
         n_others = len(self.users)
         if self.users.place_of(query.user) is not None:
-            n_others -= len(self.users) // 10  # the tenth that the user is in
-        best = "their best item" if n_items == 1 else f"one of their {n_items} best items"
+            n_others -= len(self.users) // 10  # the fold of the user
+        best = "the best item" if n_items == 1 else f"at least one of the {n_items} best items"
         users = f"{self._covered()} with this probability"
-        claim = f"Of {users}, that share consumes {best} among {self._future}"
+        claim = f"For that share of {users}, {best} is among {self._future}"
         return str(self._stated(n_others, kind="hit", claim=claim, covers=users))
 
     def beyond(self, significance: float, assessment: Assessment) -> str:
-        """Return what keeps a confidence from being supported: too few users, or new items."""
+        """Return why a confidence cannot be supported: too few users, or unknown items."""
         n, needed = assessment.n_calibration, users_needed(significance)
         n_held = assessment.size(significance)
         qualify = "every item qualifies"
-        if n_held < len(assessment.candidates):  # the scorer gives some of them no score
-            qualify = f"all {n_held:,} items with a score qualify, and no others"
+        if n_held < len(assessment.candidates):  # the scorer does not score the others
+            qualify = f"all {n_held:,} scored items qualify"
         if n < needed:
-            group = getattr(assessment, "group", "")
+            segment = getattr(assessment, "segment", "")
             return (
-                f"a confidence of {1 - significance:.4g} needs at least {needed:,} calibration "
-                f"users{f' with {group}' if group else ''}, and there "
+                f"{100 * (1 - significance):.6g}% confidence needs at least {needed:,} calibration "
+                f"users{f' with {segment}' if segment else ''}, and there "
                 f"{'is' if n == 1 else 'are'} {n:,}, so {qualify}"
             )
-        # Of the users behind this threshold: the floor is (Σ unknown losses + 1) / (n + 1).
+        # The lowest level of this segment's users is (Σ unknown losses + 1) / (n + 1).
         unknown = ((1 - assessment.highest_confidence) * (n + 1) - 1) / n
         return (
-            f"{self.guarantee_kind.unknown(unknown, self.lacking)}, so no set of known "
-            f"items supports a confidence above {assessment.highest_confidence:.4g}, and {qualify}"
+            f"{self.guarantee_kind.unknown(unknown, self.lacking)}, so no set of known items "
+            f"supports more than {100 * assessment.highest_confidence:.4g}% confidence, and "
+            f"{qualify}"
         )
 
     def gap(self, scorer: Scorer, query: Query) -> str:
@@ -515,16 +505,15 @@ class UserCalibration(Calibration):
         if gap:
             return gap
         if len(query.history) < self.min_history:
-            n = len(query.history)
             return (
-                f"only {n} item{' is' if n == 1 else 's are'} known of this user, and the "
-                f"calibration users had {self.min_history} or more"
+                f"this user has {counted(len(query.history), 'known items')}, and calibration "
+                f"users had at least {self.min_history}"
             )
         return ""
 
 
 def next_items(n: int) -> str:
-    """Return a horizon of n items in words.
+    """Return a horizon of n items as text.
 
     Examples
     --------
@@ -534,20 +523,37 @@ def next_items(n: int) -> str:
     return "the next item new to the user" if n == 1 else f"the next {n} items new to the user"
 
 
+def held_out_text(horizon: Horizon, window: float | None = None, span: str = "") -> str:
+    """Return the held-out interactions as text; `span` is a text for the period, if known.
+
+    Examples
+    --------
+    >>> held_out_text(0.4), held_out_text(0.4, 30.0)
+    ('what a user consumes next (the last 40% of a history, without repeats)', 'what a user
+    consumes in the next 30 days (without repeats)')
+    """
+    if not isinstance(horizon, float):
+        within = "" if window is None else f"within {window:g} days"
+        return " ".join(filter(None, (next_items(horizon), span or within)))
+    if span or window is not None:
+        return f"what a user consumes {span or f'in the next {window:g} days'} (without repeats)"
+    return f"what a user consumes next (the last {horizon:.0%} of a history, without repeats)"
+
+
 def cases_of(calibration: UserCalibration, interactions: Interactions) -> Cases:
-    """Return the pasts and futures of calibration users again, from the profiles that serve."""
+    """Return the calibration users' cases, rebuilt from the interactions of the served model."""
     users, probabilities = calibration.users, calibration.probabilities
     if probabilities is None:
         raise InputError(
-            f"Item lists and groups are calibrated on at least {FEWEST_USERS} users, and this "
-            "model has fewer."
+            f"Item lists and groups need at least {FEWEST_USERS} calibration users, and this model "
+            "has fewer. Fit it on more users."
         )
     known = interactions.offsets[users.users] + users.n_before
     stops = known + np.bincount(users.owners, minlength=len(users))
     if (users.users < 0).any() or (stops > interactions.offsets[users.users + 1]).any():
         raise InputError(
-            "This model was recalibrated without recounting, and does not hold what its "
-            "calibration users consumed next: recalibrate it with refit=True first."
+            "This model was recalibrated without a refit, so it lacks the held-out interactions "
+            "of its calibration users. Recalibrate it with refit=True first."
         )
     begin = int(probabilities.begin[0])
     return Cases(interactions, users.users, known, stops, None if begin < 0 else begin)

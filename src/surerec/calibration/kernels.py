@@ -1,4 +1,4 @@
-"""Kernels of calibrations on arrays: random numbers that stay, the best items of many users."""
+"""Calibration kernels: reproducible random numbers, and the best items of many users."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
     from surerec.measures.kernels import ScoringPlan
 
-_LOWEST = float(np.finfo(np.float64).min)  # below every score, but not the known items' −∞
+_LOWEST = float(np.finfo(np.float64).min)  # above the −∞ of known items
 
 
 @njit(nogil=True, cache=True)
 def uniforms(
-    random_state: np.uint64, person: NDArray[np.int64], items: NDArray[np.int64]
+    random_state: np.uint64, user: NDArray[np.int64], items: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return for each item a random number in (0, 1] that depends on seed, user and item alone."""
+    """Return a random number in (0, 1] per item, by random state, user and item alone."""
     golden = np.uint64(0x9E3779B97F4A7C15)
     state = scramble(random_state + golden)
-    for part in person:
+    for part in user:
         state = scramble(state ^ (np.uint64(part) + golden))
     out = np.empty(len(items))
     for k in range(len(items)):
@@ -45,9 +45,9 @@ def keep_best(
 ) -> int:
     """Keep the items of the highest scores, none below `lowest`; return their number.
 
-    Equal scores keep the order of popularity; an empty one is that of the codes, which is read a
-    fifth faster. A p-value never falls as the score rises, so this is the order by p-value, score
-    and popularity too, found without a p-value for every item.
+    Ties keep the order of popularity; an empty order means that of the codes, which is a fifth
+    faster. p-values never fall as scores rise, so this is also the order by p-value, score and
+    popularity.
     """
     k, found, by_code = len(items), 0, len(by_popularity) == 0
     for rank in range(len(scores)):
@@ -64,7 +64,7 @@ def keep_best(
         if found < k:
             found += 1
         if found == k:
-            lowest = np.nextafter(best_scores[k - 1], np.inf)  # an equal one comes too late
+            lowest = np.nextafter(best_scores[k - 1], np.inf)  # a later tie ranks lower
     return found
 
 
@@ -80,11 +80,11 @@ def find_best(
     counts: NDArray[np.int64],
     scores: NDArray[np.float64],
 ) -> NDArray[np.int64]:
-    """Find the best items of each user by the inductive method; return how many are found.
+    """Find the best items of each user by the inductive method; return their number.
 
-    A row of `bounds` says where a user's history begins and ends in `known`, how much of it is
-    training, where their own part of the counts, which is left out, begins and ends in
-    `item_codes`, and the highest count that their set leaves out.
+    A row of `bounds` holds, for one user: start and stop of the history in `known`, its number of
+    training items, start and stop of their own rows in `item_codes`, which are left out, and the
+    highest count outside the set.
     """
     room, n_found = room_for(len(plan.support)), np.zeros(len(bounds), np.int64)
     for row in range(len(bounds)):
@@ -94,7 +94,7 @@ def find_best(
         found = score_profile(plan, profile[:n], own, when, room)
         ordered = np.sort(found[profile[n:]])
         found[profile] = -np.inf
-        # In the set are the items with more scores not above them, their own included, than cut.
+        # The set contains the items with more than `threshold` scores not above their own.
         lowest = ordered[threshold - 1] if threshold > 0 else _LOWEST
         n_best = keep_best(found, by_popularity, lowest, items[row], scores[row])
         n_found[row] = n_best

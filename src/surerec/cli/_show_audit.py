@@ -32,7 +32,7 @@ _STYLES = {
     "cannot tell": "yellow",
     "does not hold": "red",
 }
-_KINDS = {"item-time": "Item-level", "miss-score": "User-level", "miss-rank": "User-level"}
+_KINDS = {"item-time": "Item-level", "recall-score": "User-level", "recall-rank": "User-level"}
 _LEVEL = percent(1 - HEADLINE)
 
 

@@ -1,4 +1,4 @@
-"""Learn then test: thresholds are tried one after the other by betting against a mean loss."""
+"""Learn then Test: thresholds are tested in sequence by betting on the mean loss."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 _LEVELS: Final = np.arange(99, 0, -1) / 100
 _BOLDEST: Final = 0.9
-"""Of the largest bet that cannot lose everything: so much is staked at most."""
+"""Largest stake, as a share of the largest bet that cannot lose everything."""
 
 
 @njit(nogil=True, cache=True)
 def _p_value(losses: NDArray[np.float64], level: float, delta: float) -> float:
-    """Bet on each loss after the other; NaN is left out. See :func:`betting_p_value`."""
+    """Bet on one loss after the other, skipping NaN; see :func:`betting_p_value`."""
     there = losses[~np.isnan(losses)]
     most = _BOLDEST / (1.0 - level)
     stake_all = 2.0 * math.log(1.0 / delta) / max(len(there), 1)
@@ -41,18 +41,18 @@ def _p_value(losses: NDArray[np.float64], level: float, delta: float) -> float:
 def betting_p_value(losses: ArrayLike, level: float, *, delta: float = 0.1) -> float:
     """Return the p-value of the hypothesis that the mean loss is `level` or more.
 
-    Somebody starts with 1 and stakes a part of what they have on each loss being below the level,
-    how much by what they have seen so far. If the hypothesis is true they can only expect to lose,
-    so that they ever hold 1/p with probability p at most (Ville).
+    A gambler starts with a capital of 1 and bets on each loss being below the level. The stake
+    depends on the losses so far. If the hypothesis is true, the capital is a supermartingale, and
+    ever reaches 1/p with probability at most p (Ville's inequality).
 
     Parameters
     ----------
     losses : array-like of float
-        Independent draws from [0, 1], in an order that knows nothing of them; NaN is left out.
+        Independent draws from [0, 1], in an order independent of them; NaN is skipped.
     level : float
-        In (0, 1).
+        Mean loss to test, in (0, 1).
     delta : float, default=0.1
-        At which level it will be tested: bets are sized for it, and it is valid at any other.
+        Level of the test, which sizes the bets; the p-value is valid at any level.
 
     Notes
     -----
@@ -68,7 +68,7 @@ def betting_p_value(losses: ArrayLike, level: float, *, delta: float = 0.1) -> f
 
 
 def bets_needed(level: float, delta: float) -> int:
-    """Return how many users it takes to be sure of a mean loss below `level`, if nobody loses.
+    """Return the number of users needed to confirm a mean loss below `level`, if none has a loss.
 
     Examples
     --------
@@ -86,37 +86,37 @@ class Passed(NamedTuple):
 
     threshold: int
     n_served: int
-    """People who tested it and are shown something."""
+    """Testing users who are shown an item."""
     n_testing: int
-    """People who could test it."""
+    """All testing users."""
 
 
 @dataclass(frozen=True, eq=False)
 class ServedPrecision:
-    """What people would have been shown at each threshold, and what of it they took.
+    """Tests of the precision of lists at each threshold, over users who are shown an item.
 
-    A list at threshold t shows the items of bin t and of all bins above. Of what a person is shown
-    the share that they do not take is their loss; who is shown nothing has none, and is not counted
-    as somebody without a loss: that would keep a promise that misleads.
+    A list at threshold t shows the items of bin t and all higher bins. A user's loss is the share
+    of shown items that they do not consume. A user who is shown nothing has no loss and is not
+    counted, as a loss of 0 would make the guarantee misleading.
 
     Parameters
     ----------
     counts, hits : array of int, n_users × n_bins
-        Of each user, how many items fell into each bin, and how many of them they took.
+        For each user, the number of items in each bin, and how many of them were consumed.
     chooses : array of bool
-        Who chooses the threshold to begin with; all others test. In an order that knows nothing of
-        what they took.
+        Users who choose the first threshold; all others test. The order must not depend on what
+        users consumed.
 
     Notes
     -----
-    Those who choose fix a sequence: from where they leave least doubt to ever longer lists. The
-    others test in that order until one fails, each time at the full level (Angelopoulos, Bates,
-    Candès, Jordan and Lei, *Learn then Test*, 2021). If people are drawn independently, the mean
-    loss of people who are shown anything is above α with probability δ at most.
+    The choosing users fix a sequence, from the threshold with the smallest p-value to ever longer
+    lists. The others test in that order until one fails, each time at the full level (Angelopoulos,
+    Bates, Candès, Jordan and Lei, *Learn then Test*, 2021). If users are drawn independently, the
+    mean loss of users who are shown an item exceeds α with probability at most δ.
 
     Examples
     --------
-    Everybody takes the one item of the upper bin, and nobody any of the lower:
+    All users consume the one item of the upper bin, and none of the lower:
 
     >>> counts, hits = np.tile([5, 1], (40, 1)), np.tile([0, 1], (40, 1))
     >>> found = ServedPrecision(counts, hits, np.arange(40) % 4 == 0)
@@ -132,7 +132,10 @@ class ServedPrecision:
 
     def __post_init__(self) -> None:
         if self.counts.shape != self.hits.shape or self.chooses.shape != self.counts.shape[:1]:
-            raise InputError("Counts, hits and who chooses are not of the same people.")
+            raise InputError(
+                f"counts, hits and chooses must have the same users: their shapes are "
+                f"{self.counts.shape}, {self.hits.shape} and {self.chooses.shape}."
+            )
 
     @cached_property
     def losses(self) -> NDArray[np.float64]:
@@ -147,23 +150,23 @@ class ServedPrecision:
     def passed(
         self, precision: float, *, delta: float = 0.1, without: int | None = None
     ) -> Passed | None:
-        """Return the loosest threshold that keeps the precision; None if the first fails already.
+        """Return the loosest threshold with the precision; None if the first one fails.
 
         Parameters
         ----------
         precision : float
-            The share of what is shown that is to be taken, 1 − α.
+            Share of shown items that are consumed, 1 − α.
         delta : float, default=0.1
-            The probability with which the promise may fail, over the draw of these people.
+            Probability that the guarantee fails, over the sample of users.
         without : int, optional
-            Somebody to leave out, so that nobody is served by their own future.
+            A user to leave out, so that their own outcomes have no effect.
         """
         others = np.arange(len(self.chooses)) != (-1 if without is None else without)
         losses, tests = self.losses, ~self.chooses & others
         choosing, level = losses[:, self.chooses & others], 1 - precision
-        doubts = [_p_value(row, level, delta) for row in choosing]
+        p_values = [_p_value(row, level, delta) for row in choosing]
         found = None
-        for threshold in range(int(np.argmin(doubts)), -1, -1):
+        for threshold in range(int(np.argmin(p_values)), -1, -1):
             mine = losses[threshold, tests]
             if _p_value(mine, level, delta) > delta:
                 break
@@ -172,5 +175,5 @@ class ServedPrecision:
         return found
 
     def best(self, *, delta: float = 0.1) -> float | None:
-        """Return the highest precision, in whole hundredths, that some threshold keeps."""
+        """Return the highest precision, in whole percent, that some threshold reaches."""
         return next((float(p) for p in _LEVELS if self.passed(float(p), delta=delta)), None)

@@ -1,4 +1,4 @@
-"""p-values from scores, the sets they make, and several p-values merged into one."""
+"""p-values from scores, the sets that they define, and rules to merge p-values."""
 
 from __future__ import annotations
 
@@ -26,31 +26,33 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 DEFAULT_CONFIDENCE = 0.9
-"""The confidence where none is given."""
+"""The default confidence."""
 
 MOST_LEVELS = 1e15
-_BETWEEN = "numbers that are not negative, and a significance at most 1"
+_BETWEEN = "non-negative, and a significance at most 1"
 TOLERANCE = 1e-9
-"""1 − 0.9 is a little less than 0.1 in floats."""
+"""For comparisons, as 1 − 0.9 is slightly less than 0.1 in floating point."""
 
 
 def _numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
     numbers = check_numbers(f"{name} scores", values)
     if np.isnan(numbers).any():
-        raise InputError(f"Of the {name} scores {int(np.isnan(numbers).sum())} are not numbers.")
+        raise InputError(
+            f"{int(np.isnan(numbers).sum())} of the {name} scores are NaN. Remove them."
+        )
     return numbers
 
 
 def p_value_counts(calibration: ArrayLike, candidates: ArrayLike) -> NDArray[np.int64]:
-    """Count how many of the calibration scores and the candidate's own are not above it.
+    """Count the calibration scores that are not above each candidate's, plus its own.
 
-    The p-value is ``count / (l + 1)`` for l calibration scores (paper, Eq. p2). Counts are kept,
-    because integers compare exactly where fractions do not.
+    The p-value is ``count / (l + 1)`` for l calibration scores (paper, Eq. p2). Counts are
+    used because integers compare exactly.
 
     Parameters
     ----------
     calibration, candidates : array-like of float
-        Conformity scores, higher for what conforms more; a nonconformity with its sign turned.
+        Conformity scores, higher for what conforms more (negative nonconformity scores).
 
     Examples
     --------
@@ -64,7 +66,7 @@ def p_value_counts(calibration: ArrayLike, candidates: ArrayLike) -> NDArray[np.
 def smoothed_p_values(
     calibration: ArrayLike, candidates: ArrayLike, uniforms: ArrayLike
 ) -> NDArray[np.float64]:
-    """Break ties at random, so that p-values are exactly uniform where scores are exchangeable.
+    """Return p-values with random tie-breaking, exactly uniform for exchangeable scores.
 
     ``(#{α < α_new} + u · (#{α = α_new} + 1)) / (l + 1)``: the candidate ties with itself.
 
@@ -73,7 +75,7 @@ def smoothed_p_values(
     calibration, candidates : array-like of float
         Conformity scores.
     uniforms : array-like of float
-        For each candidate a random number in (0, 1].
+        A random number in (0, 1] for each candidate.
 
     Examples
     --------
@@ -81,15 +83,13 @@ def smoothed_p_values(
     array([0.625])
     """
     values = _numbers("candidate", candidates)
-    probabilities = _numbers("uniform", uniforms)
-    if probabilities.shape != values.shape:
-        raise InputError(
-            f"{len(values)} candidates need as many uniforms, not {probabilities.size}."
-        )
+    numbers = _numbers("uniform", uniforms)
+    if numbers.shape != values.shape:
+        raise InputError(f"{len(values)} candidates need as many uniforms, not {numbers.size}.")
     ordered = np.sort(_numbers("calibration", calibration))
     below = np.searchsorted(ordered, values)
-    ties = counts_among(ordered, values) - below  # itself among them
-    return np.asarray((below + probabilities * ties) / (len(ordered) + 1))
+    ties = counts_among(ordered, values) - below  # including itself
+    return np.asarray((below + numbers * ties) / (len(ordered) + 1))
 
 
 def in_set(counts: ArrayLike, levels: int, significance: float) -> NDArray[np.bool_]:
@@ -106,18 +106,18 @@ def in_set(counts: ArrayLike, levels: int, significance: float) -> NDArray[np.bo
 
     Examples
     --------
-    A p-value of 0.1 is out at confidence 0.9, though ``1 - 0.9 < 0.1`` in floats:
+    A p-value of 0.1 is excluded at confidence 0.9, although ``1 - 0.9 < 0.1`` in floating point:
 
     >>> in_set([1, 2], 10, 1 - 0.9)
     array([False,  True])
     """
     check_number("significance", significance, 0, 1, "between 0 and 1", ends=(True, True))
-    border = left_out_up_to(significance, check_whole("levels", levels, lowest=0))
-    return check_wholes("counts", counts) > border
+    threshold = left_out_up_to(significance, check_whole("levels", levels, lowest=0))
+    return check_wholes("counts", counts) > threshold
 
 
 def left_out_up_to(significance: ArrayLike, levels: ArrayLike) -> NDArray[np.int64]:
-    """Return the highest count that ε leaves out, ⌊ε · levels⌋: every set's border (paper.md 17).
+    """Return the highest count outside the set at ε, ⌊ε · levels⌋ (paper.md 17).
 
     Examples
     --------
@@ -126,13 +126,13 @@ def left_out_up_to(significance: ArrayLike, levels: ArrayLike) -> NDArray[np.int
     """
     epsilon, of = _flat("significance", significance, 1.0), _flat("levels", levels, MOST_LEVELS)
     if epsilon.ndim and of.ndim and len(epsilon) != len(of):
-        raise InputError(f"{len(epsilon):,} significances and {len(of):,} levels do not match.")
+        raise InputError(f"{len(epsilon):,} significances need as many levels, not {len(of):,}.")
     at = epsilon * of
     return np.floor(at + TOLERANCE).astype(np.int64)
 
 
 def _flat(name: str, given: ArrayLike, most: float) -> NDArray[np.float64]:
-    """Return a number, or a list of them, of 0 to `most`."""
+    """Return a number or an array of numbers from 0 to `most`."""
     if is_number(given):
         return np.asarray(check_number(name, given, 0, most, _BETWEEN, ends=(True, True)))
     numbers = check_numbers(name, given)
@@ -144,9 +144,8 @@ def _flat(name: str, given: ArrayLike, most: float) -> NDArray[np.float64]:
 def entry_confidence(counts: ArrayLike, levels: int) -> NDArray[np.float64]:
     """Return the confidence above which each item is in the set: 1 − p.
 
-    An item is in the set at every confidence above this one, and not at it, so one answer serves
-    every confidence that may be asked for later. One division keeps it exact to the last digit: a
-    confidence written as 0.7 compares rightly with 1 − 3/10.
+    An item is in the set at every confidence above this one, but not at it, so one result serves
+    every confidence. A single division keeps it exact: 0.7 compares correctly with 1 − 3/10.
 
     Examples
     --------
@@ -158,9 +157,10 @@ def entry_confidence(counts: ArrayLike, levels: int) -> NDArray[np.float64]:
 
 
 def highest_confidence(n_calibration: int) -> float:
-    """Return the highest confidence at which l calibration items can still leave anything out.
+    """Return the highest confidence at which l calibration items can exclude an item.
 
-    The smallest p-value is ``1/(l + 1)``; above a confidence of ``l/(l + 1)`` everything is in.
+    The smallest p-value is ``1/(l + 1)``; above a confidence of ``l/(l + 1)`` every item is
+    in the set.
 
     Examples
     --------
@@ -172,7 +172,7 @@ def highest_confidence(n_calibration: int) -> float:
 
 
 def significance_of(confidence: float | None, significance: float | None) -> float:
-    """Return ε from either of the two ways to state it; by default the confidence is 0.9.
+    """Return ε from a confidence or a significance; by default the confidence is 0.9.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def significance_of(confidence: float | None, significance: float | None) -> flo
     (0.1, 0.1)
     """
     if confidence is not None and significance is not None:
-        raise InputError("Give confidence or significance (1 − confidence), not both.")
+        raise InputError("Pass confidence or significance (1 − confidence), not both.")
     if significance is None and confidence is None:
         confidence = DEFAULT_CONFIDENCE
     name = "confidence" if significance is None else "significance"
@@ -199,17 +199,17 @@ def significance_of(confidence: float | None, significance: float | None) -> flo
 
 @dataclass(frozen=True)
 class Merger:
-    """A rule that makes one p-value of several.
+    """A rule that merges several p-values into one.
 
     Attributes
     ----------
     name : str
-        As :func:`merge_p_values` has it.
+        Its name in :func:`merge_p_values`.
     of : {"everyone", "someone"}
-        Of which hypothesis the result is a p-value: that all of the hypotheses hold, or that at
-        least one of them does.
+        Whether the result is a p-value of the hypothesis that all hypotheses hold, or that at least
+        one does.
     words : str
-        What it does, in words.
+        A short description.
     """
 
     name: str
@@ -269,24 +269,23 @@ MERGERS: Final[Mapping[str, Merger]] = {
         Merger("maximum", "someone", "the largest", _maximum),
     )
 }
-"""The rules by name; a row more is a rule more."""
+"""All rules by name."""
 
 
 def merge_p_values(p_values: ArrayLike, rule: str = "mean") -> NDArray[np.float64]:
-    """Merge p-values into one for each column, valid whatever the dependence between the rows.
+    """Merge the p-values of each column, valid under any dependence between the rows.
 
-    Of n hypotheses, such as "this member takes it", each with a p-value. If *all* of them hold, all
-    p-values are valid, and ``P(merged ≤ ε) ≤ ε`` by the rules for "everyone" (Vovk and Wang,
-    *Combining p-values via averaging*, Biometrika 2020). If *some* hypothesis holds, its p-value is
-    valid, and nobody knows which it is: the maximum is never below it. The raw mean and the raw
-    minimum are not valid.
+    Each row is the p-value of one hypothesis, such as "this member consumes it". If *all* of them
+    hold, ``P(merged ≤ ε) ≤ ε`` by the rules for "everyone" (Vovk and Wang, *Combining p-values via
+    averaging*, Biometrika 2020). If an unknown one of them holds, its p-value is valid, and the
+    maximum is never below it. The raw mean and the raw minimum are not valid.
 
     Parameters
     ----------
     p_values : array-like of float, (n, n_columns) or n
-        In (0, 1], a row for each hypothesis.
+        Values in (0, 1], one row per hypothesis.
     rule : {"mean", "geometric", "harmonic", "bonferroni", "maximum"}, default="mean"
-        Which of :data:`MERGERS`.
+        A name of :data:`MERGERS`.
 
     Examples
     --------
@@ -299,7 +298,7 @@ def merge_p_values(p_values: ArrayLike, rule: str = "mean") -> NDArray[np.float6
     given = np.asarray(p_values)
     found = check_numbers("p_values", given, n_dimensions=2 if given.ndim > 1 else 1)
     if not len(found):
-        raise InputError("There are no p-values to merge: give at least one.")
+        raise InputError("There are no p-values to merge. Pass at least one.")
     if not ((found > 0) & (found <= 1)).all():
-        raise InputError("p-values are above 0 and at most 1; these are not all so.")
+        raise InputError("Some p-values are outside (0, 1]. Pass p-values above 0 and at most 1.")
     return merger(found.reshape(len(found), -1))

@@ -27,7 +27,7 @@ _MOST_USERS = 2**32
 
 
 def users_needed(significance: float) -> int:
-    """Return how many calibration users ε needs, n ≥ 1/ε − 1: with fewer no set can promise it.
+    """Return the number of calibration users that ε needs, n ≥ 1/ε − 1.
 
     Examples
     --------
@@ -40,32 +40,32 @@ def users_needed(significance: float) -> int:
 
 @dataclass(frozen=True)
 class RiskCurve:
-    """What calibration users would have lost, as sets grow (conformal risk control).
+    """The loss of calibration users as a function of the threshold (conformal risk control).
 
-    A set rule lets in every item whose *entry* is at most a cut; the entry may be a rank, or a
-    score with its sign turned. Each calibration user loses 1 with the empty set, and less with
-    each of their future items that is let in.
+    A set contains every item whose *entry* is at most the threshold; the entry is a rank or a
+    negative score. Each calibration user loses 1 with the empty set, and less with each held-out
+    item that enters.
 
     Parameters
     ----------
     entries : array of float
-        The cut at which each loss ends; infinite for what no set can let in.
+        The threshold at which each loss ends; infinite for items that no set contains.
     losses : array of float
-        How much of its owner's loss ends there. Those of one owner sum to 1.
+        The part of its owner's loss that ends there. Those of one owner sum to 1.
     owners : array of int
-        Which calibration user, ``0 … n_users − 1``.
+        The calibration user of each entry, ``0 … n_users − 1``.
     n_users : int
-        How many calibration users there are.
+        Number of calibration users.
 
     Notes
     -----
-    The cut at ε is the smallest with ``(Σ losses + 1) / (n + 1) ≤ ε``. If the person served is
+    The threshold at ε is the smallest with ``(Σ losses + 1) / (n + 1) ≤ ε``. If a user is
     exchangeable with the calibration users, their expected loss is then at most ε (Angelopoulos,
     Bates, Fisch, Lei and Schuster, *Conformal Risk Control*, 2024).
 
     Examples
     --------
-    Four users, each with one future item, at ranks 1, 2, 3 and 9:
+    Four users, each with one held-out item, at ranks 1, 2, 3 and 9:
 
     >>> curve = RiskCurve(np.array([1.0, 2, 3, 9]), np.ones(4), np.arange(4), 4)
     >>> curve.threshold(0.4), curve.threshold(0.2), curve.threshold(0.1)
@@ -86,22 +86,22 @@ class RiskCurve:
         owners = check_codes("owners", self.owners, self.n_users)
         if not len(entries) == len(losses) == len(owners):
             raise InputError(
-                f"Entries, losses and owners go together: {len(entries):,}, {len(losses):,} and "
-                f"{len(owners):,} do not."
+                f"entries, losses and owners have {len(entries):,}, {len(losses):,} and "
+                f"{len(owners):,} values. Pass arrays of equal length."
             )
         if np.isnan(entries).any():
-            raise InputError("The scores of calibration users' items are not all numbers.")
+            raise InputError("Some entries are NaN. Pass scores without NaN.")
 
     @classmethod
     def of_shares(cls, entries: ArrayLike, owners: ArrayLike, n_users: int) -> RiskCurve:
-        """Lose an equal share with each future item that is left out: the miss rate."""
+        """Return the curve of 1 − recall: each held-out item is an equal share of the loss."""
         who = check_codes("owners", owners, check_whole("n_users", n_users, 0, _MOST_USERS))
         sizes = np.bincount(who, minlength=n_users)
         return cls(check_numbers("entries", entries), 1 / sizes[who], who, n_users)
 
     @classmethod
     def of_first(cls, entries: ArrayLike, owners: ArrayLike, n_users: int) -> RiskCurve:
-        """Lose all as long as no future item is let in: no hit."""
+        """Return the curve of the hit loss: 1 until the first held-out item enters."""
         first = np.full(check_whole("n_users", n_users, 0, _MOST_USERS), np.inf)
         who, when = check_codes("owners", owners, n_users), check_numbers("entries", entries)
         if len(who) != len(when):
@@ -110,27 +110,22 @@ class RiskCurve:
         return cls(first, np.ones(n_users), np.arange(n_users), n_users)
 
     def of_owners(self, chosen: NDArray[np.bool_]) -> RiskCurve:
-        """Keep some of the calibration users: a group."""
+        """Return the curve of some of the calibration users, such as a segment."""
         chosen = check_mask("chosen", chosen, self.n_users)
         kept = chosen[self.owners]
-        new_codes = np.cumsum(chosen) - 1
-        return RiskCurve(
-            self.entries[kept],
-            self.losses[kept],
-            new_codes[self.owners[kept]],
-            int(chosen.sum()),
-        )
+        owners = (np.cumsum(chosen) - 1)[self.owners[kept]]
+        return RiskCurve(self.entries[kept], self.losses[kept], owners, int(chosen.sum()))
 
     @cached_property
     def _steps(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the entries in order, and the loss that is left with a cut below each."""
+        """Return the entries in order, and the loss at a threshold below each."""
         order = np.argsort(self.entries, kind="stable")
         ended = np.concatenate(([0.0], np.cumsum(self.losses[order])))
         return self.entries[order], np.maximum(ended[-1] - ended, 0.0)
 
     @cached_property
     def _own_steps(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-        """Return each user's entries in order, their losses, and where those of each user begin."""
+        """Return each user's entries in order, their losses, and the offset of each user."""
         order = np.lexsort((self.entries, self.owners))
         sizes = np.bincount(self.owners, minlength=self.n_users)
         return self.entries[order], self.losses[order], np.concatenate(([0], np.cumsum(sizes)))
@@ -138,15 +133,15 @@ class RiskCurve:
     def levels(
         self, entries: ArrayLike, *, without: int | NDArray[np.int64] | None = None
     ) -> NDArray[np.float64]:
-        """Return for each entry the ε below which an item of that entry is in the set.
+        """Return, for each entry, the ε below which an item of that entry is in the set.
 
         Parameters
         ----------
         entries : array-like of float
-            The cuts at which the items enter.
+            The thresholds at which the items enter.
         without : int or array of int, optional
-            A calibration user to leave out, so that nobody is served by their own future; or one
-            for each entry, −1 for none.
+            A calibration user to leave out, so that their own outcomes have no effect; or one for
+            each entry, −1 for none.
 
         Examples
         --------
@@ -154,44 +149,44 @@ class RiskCurve:
         >>> curve.levels([4, 4], without=np.array([-1, 2])).tolist()
         [0.4, 0.5]
         """
-        wanted = check_numbers("entries", entries)
+        requested = check_numbers("entries", entries)
         ordered, left = self._steps
-        loss: NDArray[np.float64] = left[np.searchsorted(ordered, wanted)]
+        loss: NDArray[np.float64] = left[np.searchsorted(ordered, requested)]
         if without is None:
             return np.asarray((loss + 1) / (self.n_users + 1))
         if not isinstance(without, np.ndarray):
-            without = np.full(len(wanted), check_code("without", without, self.n_users))
-        # Entries of one user follow each other.
+            without = np.full(len(requested), check_code("without", without, self.n_users))
+        # Entries of one user are adjacent.
         starts = np.flatnonzero(np.diff(without, prepend=-2))
-        for start, stop in zip(starts, np.append(starts, len(wanted))[1:], strict=True):
+        for start, stop in zip(starts, np.append(starts, len(requested))[1:], strict=True):
             if without[start] >= 0:
-                own = self._own_loss(without[start], wanted[start:stop])
+                own = self._own_loss(without[start], requested[start:stop])
                 loss[start:stop] = np.maximum(loss[start:stop] - own, 0.0)
         return np.asarray((loss + 1) / (self.n_users + (without < 0)))
 
-    def _own_loss(self, user: int, wanted: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the loss of one user that is left with a cut below each entry."""
+    def _own_loss(self, user: int, requested: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the loss of one user at a threshold below each entry."""
         entries, losses, offsets = self._own_steps
         own = slice(offsets[user], offsets[user + 1])
         left = np.append(np.cumsum(losses[own][::-1])[::-1], 0.0)
-        found: NDArray[np.float64] = left[np.searchsorted(entries[own], wanted)]
+        found: NDArray[np.float64] = left[np.searchsorted(entries[own], requested)]
         return found
 
     @property
     def unknown_loss(self) -> float:
-        """Mean over users of the loss that remains with every known item in the set."""
+        """Mean loss over users that remains with every known item in the set."""
         ordered, left = self._steps
         return float(left[np.searchsorted(ordered, np.inf)]) / max(self.n_users, 1)
 
     def lowest_level(self, *, without: int | None = None) -> float:
-        """Compute the floor: the smallest ε that some set can guarantee.
+        """Return the smallest ε that some set can guarantee.
 
-        It is the mean over users of `unknown_loss`, plus the finite-sample term of risk control:
+        It is the mean `unknown_loss` over users, plus the finite-sample term of risk control:
         ``(Σ unknown losses + 1) / (n + 1)``.
 
         Examples
         --------
-        Of two users, one consumed nothing but an item that the model does not know:
+        One of two users consumed only an item that the model does not know:
 
         >>> curve = RiskCurve.of_shares([1.0, 7.0, np.inf], [0, 0, 1], n_users=2)
         >>> curve.unknown_loss, round(curve.lowest_level(), 3)
@@ -200,11 +195,11 @@ class RiskCurve:
         return float(self.levels([np.inf], without=without)[0])
 
     def threshold(self, significance: float) -> float:
-        """Return the smallest cut that keeps the promise at ε; infinite if none does."""
+        """Return the smallest threshold with risk at most ε; infinite if none has."""
         check_number("significance", significance, 0, 1, "between 0 and 1", ends=(True, True))
         ordered, left = self._steps
         spare = (significance + TOLERANCE) * (self.n_users + 1) - 1
-        place = int(np.searchsorted(-left, -spare, side="left"))  # the first with no more left
+        place = int(np.searchsorted(-left, -spare, side="left"))  # the first with at most this loss
         if place == len(left):
             return np.inf
         return float(ordered[place - 1]) if place else -np.inf

@@ -1,4 +1,4 @@
-"""Venn–Abers: a probability from a score, calibrated on other users' outcomes."""
+"""Venn–Abers calibration: probabilities from scores, by isotonic regression."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 def _pool(
     counts: NDArray[np.float64], hits: NDArray[np.float64], rates: NDArray[np.float64]
 ) -> None:
-    """Compute the never falling rates that fit best, by pooling neighbours that fall.
+    """Compute the best non-decreasing rates by pooling adjacent violators.
 
-    A bin without cases takes the rate of the one below; those below all cases that of the lowest.
+    A bin without cases gets the rate of the bin below; below all cases, that of the lowest bin.
     """
     n = len(counts)
     sums, weights = np.empty(n), np.empty(n)
@@ -51,12 +51,12 @@ def _pool(
 
 
 def isotonic_rates(counts: ArrayLike, hits: ArrayLike) -> NDArray[np.float64]:
-    """Return the share of hits of each bin, never falling from bin to bin and closest to the data.
+    """Return the rate of hits in each bin by isotonic (non-decreasing) regression.
 
     Parameters
     ----------
     counts, hits : array-like of float
-        Cases of each bin, and how many of them came true.
+        Number of cases in each bin, and of hits among them.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def isotonic_rates(counts: ArrayLike, hits: ArrayLike) -> NDArray[np.float64]:
 
 
 class CalibratedProbability(NamedTuple):
-    """A probability between its two bounds, one of which is calibrated whatever the data."""
+    """A probability and its bounds, one of which is calibrated for any data."""
 
     probability: NDArray[np.float64]
     low: NDArray[np.float64]
@@ -80,18 +80,18 @@ class CalibratedProbability(NamedTuple):
 def venn_abers(scores: ArrayLike, happened: ArrayLike, new: ArrayLike) -> CalibratedProbability:
     """Return the probability of an event for each new score, by isotonic regression.
 
-    The new score is added to the calibration scores once as if its event had not happened and once
-    as if it had; the two fits give the bounds (Vovk, Petej and Fedorova, 2015). They are merged
-    into the probability that minimises the worst log loss, ``high / (1 − low + high)``.
+    The new score is added to the calibration scores, once without the event and once with it. The
+    two fits give the bounds (Vovk, Petej and Fedorova, 2015). The probability minimises the worst
+    log loss between them, ``high / (1 − low + high)``.
 
     Parameters
     ----------
     scores : array-like of float
-        Of the calibration cases, higher where the event is likelier.
+        Scores of the calibration cases, higher if the event is more probable.
     happened : array-like of bool
-        Whether it happened.
+        Whether the event happened.
     new : array-like of float
-        The scores to judge.
+        The scores to calibrate.
 
     Examples
     --------
@@ -101,15 +101,15 @@ def venn_abers(scores: ArrayLike, happened: ArrayLike, new: ArrayLike) -> Calibr
     """
     known = check_numbers("scores", scores)
     outcome = check_mask("happened", happened, len(known)).astype(np.float64)
-    wanted = check_numbers("new", [new] if is_number(new) else new)
+    requested = check_numbers("new", [new] if is_number(new) else new)
     if not known.size:
-        raise InputError("There are no calibration cases to learn a probability from.")
-    if np.isnan(known).any() or np.isnan(wanted).any():
-        raise InputError("A score is not a number: it has no probability.")
+        raise InputError("There are no calibration cases. Pass at least one score.")
+    if np.isnan(known).any() or np.isnan(requested).any():
+        raise InputError("A score is NaN and has no probability. Remove it.")
     levels, level_of = np.unique(known, return_inverse=True)
     counts = np.bincount(level_of).astype(np.float64)
     hits = np.bincount(level_of, weights=outcome).astype(np.float64)
-    bounds = np.array([_bounds(levels, counts, hits, score) for score in wanted]).reshape(-1, 2)
+    bounds = np.array([_bounds(levels, counts, hits, score) for score in requested]).reshape(-1, 2)
     low, high = bounds[:, 0], bounds[:, 1]
     return CalibratedProbability(high / (1 - low + high), low, high)
 

@@ -1,4 +1,4 @@
-"""Any recommender and any scorer under the paper's protocol: judged user by user, in tables."""
+"""Evaluation of any recommender or scorer under the paper's protocol, in tables."""
 
 from __future__ import annotations
 
@@ -41,28 +41,28 @@ if TYPE_CHECKING:
     ]
 
 K_MAX: Final = 50
-"""The largest k of the curves."""
+"""Largest k of the curves."""
 METRICS: Final = ("ap", "auc", "ndcg", "rr", "precision", "recall", "f1")
 
 _GROUP: Final = ("split", "algorithm")
 
 
 class Judgement(NamedTuple):
-    """One algorithm's view of the candidates."""
+    """The ranking and p-values that one algorithm gives the candidates."""
 
     key: NDArray[np.float64]
-    """What ranks them; equal is a tie."""
+    """The values that rank them; equal values are ties."""
     counts: NDArray[np.int64] | None = None
-    """p-values as counts, for those that have them."""
+    """p-values as counts; None without p-values."""
     levels: int = 1
 
     @classmethod
     def of(cls, assessment: Assessment) -> Judgement:
-        """Return the view of an assessment."""
+        """Return the ranking and p-values of an assessment."""
         return cls(assessment.key, *(assessment.counted or ()))
 
     def without(self, unknown: NDArray[np.bool_]) -> Judgement:
-        """Return it with unknown items ranked last and in no set."""
+        """Return it with unknown items ranked last and outside all sets."""
         if not unknown.any():
             return self
         counts = None if self.counts is None else np.where(unknown, 0, self.counts)
@@ -70,10 +70,9 @@ class Judgement(NamedTuple):
 
 
 def candidates_of(statistics: PrecedenceStatistics, split: Split) -> NDArray[np.int64]:
-    """Return the items outside what is known of the user.
+    """Return the items outside the user's known history.
 
-    Those that nobody else consumed are among them, so that they count as missed: see
-    :func:`unknown_among`.
+    They include items without other users, which count as missed; see :func:`unknown_among`.
     """
     return statistics.items_outside(split.known)
 
@@ -81,12 +80,12 @@ def candidates_of(statistics: PrecedenceStatistics, split: Split) -> NDArray[np.
 def unknown_among(
     statistics: PrecedenceStatistics, split: Split, candidates: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Return which candidates nobody but the user consumed: no algorithm can know them."""
+    """Return which candidates only this user consumed, so that no algorithm knows them."""
     return np.isin(candidates, statistics.unknown_without((split.user,)))
 
 
 def judge_by(algorithms: Mapping[str, Callable[[Split, Codes], Assessment]]) -> Judge:
-    """Return a judge that asks algorithms, by what assesses the candidates of a split."""
+    """Return a function that yields the result of each algorithm for a split."""
 
     def judge(
         _: PrecedenceStatistics, split: Split, candidates: Codes
@@ -98,7 +97,7 @@ def judge_by(algorithms: Mapping[str, Callable[[Split, Codes], Assessment]]) -> 
 
 
 def assess_model(model: FittedModel, split: Split, candidates: NDArray[np.int64]) -> Assessment:
-    """Assess the candidates by a fitted model, which splits a history where the protocol did."""
+    """Assess the candidates by a fitted model, with the protocol's training share."""
     share = min(len(split.training) / len(split.known), 1 - 1e-12)
     same = replace(model, calibration=model.calibration.splitting(share))
     return same.assess(Query(split.known, (split.user,)), candidates)
@@ -111,7 +110,7 @@ def assess_split(scorer: Scorer, split: Split, candidates: Codes) -> ItemAssessm
 
 
 def write_table(table: pl.DataFrame, path: Path) -> None:
-    """Write CSV or Parquet by the name's ending, complete or not at all."""
+    """Write CSV or Parquet, by the suffix, atomically."""
     check_utf8(path)
     with file_aside(path) as aside:
         if path.suffix == ".csv":
@@ -126,7 +125,7 @@ def _standard_error(column: str) -> pl.Expr:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How well algorithms did: one row for each user and algorithm, and tables of means.
+    """Results of algorithms: one row per user and algorithm, and tables of means.
 
     Attributes
     ----------
@@ -194,19 +193,19 @@ def evaluate_user(
     k: int = 10,
     random_state: int = 0,
 ) -> list[dict[str, object]]:
-    """Split one user's profile, let the algorithms judge, and return a row of metrics for each."""
-    profiles = statistics.require_profiles("there is nobody to evaluate")
+    """Split one user's history, and return a row of metrics for each algorithm."""
+    profiles = statistics.require_profiles("no user can be evaluated")
     split = split_user(profiles, user, shares=shares, order=order, random_state=random_state)
     candidates = candidates_of(statistics, split)
     relevant = np.isin(candidates, split.test)
     unknown = unknown_among(statistics, split, candidates)
     rows: list[dict[str, object]] = []
-    for algorithm, given in judge(statistics, split, candidates):
-        judgement = given.without(unknown)
+    for algorithm, found in judge(statistics, split, candidates):
+        judgement = found.without(unknown)
         missed = let_in = size = None
         if judgement.counts is not None:
-            found = validity(judgement.counts, judgement.levels, relevant)
-            missed, let_in, size = (column.astype(float).tolist() for column in found)
+            errors = validity(judgement.counts, judgement.levels, relevant)
+            missed, let_in, size = (column.astype(float).tolist() for column in errors)
         rows.append(
             {
                 "split": order,
@@ -235,26 +234,26 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate recommenders or scorers under the paper's protocol.
 
-    Nothing of an evaluated user's own profile reaches the statistics that score them; a scorer is
-    asked to leave the user out, and calibrated by the user's calibration items.
+    The statistics that score a user never include their own history: the scorer leaves the user
+    out, and is calibrated on the user's calibration items.
 
     Parameters
     ----------
-    algorithms : mapping of str to Recommender or recipe
-        By name. Recommenders are fitted anew, with the protocol's split; so is what
-        :func:`surerec.measures.as_measure` takes, unless it comes fitted.
+    algorithms : mapping of str to Recommender or measure
+        Algorithms by name. Recommenders are fitted here, with the protocol's split; so are
+        measures (see :func:`surerec.measures.as_measure`), unless already fitted.
     data : Interactions or PrecedenceStatistics
-        The profiles, or counts made of them.
+        Histories of users, or their statistics.
     n_users : int, default=500
-        Random users with ten items or more.
+        Number of random users with at least ten items.
     order : {"time", "random"}, default="time"
-        Calibration and test in time order, or drawn at random from what follows the training.
+        Calibration and test items in time order, or drawn at random from the items after training.
     shares : Shares, optional
-        By default 30 % training, 30 % calibration.
+        By default 30% training, 30% calibration.
     k : int, default=10
-        The cut of precision, recall and F1.
+        List length of precision, recall and F1.
     random_state : int, default=0
-        Of the choice of users and the random split.
+        Seed of the choice of users and of the random split.
 
     Examples
     --------
@@ -266,19 +265,18 @@ def evaluate(
     """
     if not isinstance(algorithms, Mapping):
         raise InputError(
-            f"algorithms are {shown(algorithms)}; they must be a dict of recommenders or scorers "
-            "by name."
+            f"algorithms is {shown(algorithms)}. Pass a dict of recommenders or measures by name."
         )
     if not algorithms:
-        raise InputError("There is nothing to evaluate: name at least one algorithm.")
+        raise InputError("algorithms is empty. Pass at least one.")
     for name in algorithms:
         check_text("The name of an algorithm", name)
     check_whole("k", k)
     check_choice("order", order, get_args(SplitOrder))
     statistics = as_statistics("evaluate", data)
-    profiles = statistics.require_profiles("there is nobody to evaluate")
+    profiles = statistics.require_profiles("no user can be evaluated")
     fitted = {
-        # Fitted here once: what is learned must not be learned again for every user.
+        # Fitted once, not for every user.
         name: partial(assess_model, each.fitted_on(statistics).model_)
         if isinstance(each, Recommender)
         else partial(assess_split, as_scorer(as_measure(each).fit(statistics), statistics.n_items))

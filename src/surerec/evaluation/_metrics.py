@@ -1,4 +1,4 @@
-"""Tie-aware metrics of a ranking, and means over users."""
+"""Tie-aware ranking metrics, and means over users."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from surerec.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-_MOST = 10_000_000  # numbers that are made at the most
+_MOST = 10_000_000  # length of a curve
 
 
 class RankingMetrics(NamedTuple):
@@ -23,15 +23,15 @@ class RankingMetrics(NamedTuple):
     ap : float
         Average precision: the mean over the relevant items of the precision at their rank.
     auc : float
-        The share of pairs of a relevant and another item that rank rightly, a tie counting one
-        half; nan where every candidate is relevant, for then there is no pair.
+        Share of correctly ranked pairs of a relevant and another item, with 1/2 for a tie; nan if
+        every candidate is relevant.
     ndcg : float
-        ``Σ 1/log2(1 + rank)`` over the relevant items, divided by the best that can be had.
+        ``Σ 1/log2(1 + rank)`` over the relevant items, divided by its largest value.
     rr : float
         The reciprocal rank of the first relevant item.
     precision, recall, f1 : float
-        Of the first k: hits/k, hits/R and 2·hits/(k + R) for R relevant items. The divisor stays k
-        where there are fewer candidates than that, as in trec_eval.
+        Of the first k: hits/k, hits/R and 2·hits/(k + R) for R relevant items. The divisor is k
+        even with fewer candidates, as in trec_eval.
     """
 
     ap: float
@@ -51,7 +51,7 @@ class MeanAndError(NamedTuple):
 
 
 class _TiedRanking(NamedTuple):
-    """A ranking as groups of tied items, best first; the rest is by rank.
+    """A ranking as groups of tied items, best first; other fields are by rank.
 
     Every order within a group is equally likely: at each of its ranks an item is relevant with
     probability hits/size, and given that, at its other ranks with (hits − 1)/(size − 1).
@@ -69,15 +69,13 @@ class _TiedRanking(NamedTuple):
 
     @classmethod
     def of(cls, scores: ArrayLike, relevant: ArrayLike) -> _TiedRanking:
-        """Check the input, and rank it."""
+        """Check and rank the scores."""
         values = check_numbers("scores", scores)
         mask = check_mask("relevant", relevant, len(values))
         if np.isnan(values).any():
-            raise InputError(f"Of the scores {int(np.isnan(values).sum())} are not numbers.")
+            raise InputError(f"{int(np.isnan(values).sum())} of the scores are NaN. Remove them.")
         if not mask.any():
-            raise InputError(
-                "No candidate is relevant, so that no metric is defined; leave this out."
-            )
+            raise InputError("No candidate is relevant, so no metric is defined. Skip this user.")
         _, worst_first, sizes = np.unique(values, return_inverse=True, return_counts=True)
         hits = np.bincount(worst_first[mask], minlength=len(sizes))[::-1]
         sizes = sizes[::-1]
@@ -93,21 +91,20 @@ class _TiedRanking(NamedTuple):
 
 
 def ranking_metrics(scores: ArrayLike, relevant: ArrayLike, *, k: int = 10) -> RankingMetrics:
-    """Measure a ranking by scores, exactly in expectation over random orders of tied items.
+    """Compute ranking metrics, exact in expectation over random orders of tied items.
 
     A group of t tied items with r relevant ones behind s items, R₀ of them relevant, adds to the
     sum of precisions ``r/t · Σ_j (R₀ + 1 + (j − 1)(r − 1)/(t − 1)) / (s + j)`` for j = 1 … t, and
-    the other metrics have closed forms of the same kind: nothing is drawn.
+    the other metrics have similar closed forms, so nothing is sampled.
 
     Parameters
     ----------
     scores : array-like of float
-        One for each candidate, higher ranks first; infinities are scores like others, and equal
-        scores are ties.
+        One per candidate, higher ranks first; infinities are allowed, and equal scores are ties.
     relevant : array-like of bool
         Which candidates are relevant, at least one.
     k : int
-        Where precision, recall and F1 are cut; it may exceed the number of candidates.
+        List length of precision, recall and F1; it may exceed the number of candidates.
 
     Raises
     ------
@@ -122,16 +119,18 @@ def ranking_metrics(scores: ArrayLike, relevant: ArrayLike, *, k: int = 10) -> R
     >>> metrics.precision, metrics.recall
     (0.25, 0.5)
     """
-    threshold = check_whole("k", k)
+    k = check_whole("k", k)
     ranking = _TiedRanking.of(scores, relevant)
     sizes, hits, above, group, place = ranking
     ranks, n_relevant = np.arange(1, len(group) + 1), int(hits.sum())
     n_others = len(group) - n_relevant
-    chance = hits[group] / sizes[group]
-    also = ((hits - 1) / np.maximum(sizes - 1, 1))[group]  # of another rank of the group
+    probability = hits[group] / sizes[group]
+    also = ((hits - 1) / np.maximum(sizes - 1, 1))[
+        group
+    ]  # given that another rank of the group is relevant
     precisions = (above[group] + 1 + (place - 1) * also) / ranks
     discounts = 1 / np.log2(1.0 + ranks)
-    # Pairs won count two and tied pairs one: whole numbers, so exact.
+    # Won pairs count two and tied pairs one, which keeps the sum exact.
     tied = sizes - hits
     beaten = n_others - np.cumsum(tied)
     half_wins = int((hits * (2 * beaten + tied)).sum())
@@ -141,15 +140,15 @@ def ranking_metrics(scores: ArrayLike, relevant: ArrayLike, *, k: int = 10) -> R
     later = np.arange(1, size - hit + 1)
     at = hit / size * np.cumprod(np.append(1.0, (size - hit - later + 1) / (size - later)))
     before = int(sizes[:first].sum())
-    among = float(ranking.curve(min(threshold, len(group)))[-1])
+    n_hits = float(ranking.curve(min(k, len(group)))[-1])
     return RankingMetrics(
-        ap=float(chance @ precisions) / n_relevant,
+        ap=float(probability @ precisions) / n_relevant,
         auc=half_wins / (2 * n_relevant * n_others) if n_others else np.nan,
-        ndcg=float(chance @ discounts / discounts[:n_relevant].sum()),
+        ndcg=float(probability @ discounts / discounts[:n_relevant].sum()),
         rr=float((at / np.arange(before + 1, before + 1 + len(at))).sum()),
-        precision=among / threshold,
-        recall=among / n_relevant,
-        f1=2 * among / (threshold + n_relevant),
+        precision=n_hits / k,
+        recall=n_hits / n_relevant,
+        f1=2 * n_hits / (k + n_relevant),
     )
 
 
@@ -161,9 +160,9 @@ def hits_curve(scores: ArrayLike, relevant: ArrayLike, k_max: int = 50) -> NDArr
     Parameters
     ----------
     scores, relevant : array-like
-        As for `ranking_metrics`.
+        As in `ranking_metrics`.
     k_max : int
-        The last k; from the number of candidates on the curve stays at R.
+        Largest k; beyond the number of candidates the curve stays at R.
 
     Examples
     --------
@@ -178,7 +177,7 @@ def mean_and_error(values: ArrayLike) -> MeanAndError:
     """Return the mean over users and its standard error, s/√n with n − 1 degrees of freedom.
 
     The error of a single value is nan. A nan among the values makes both nan, so that an undefined
-    metric does not pass unseen: leave such users out first.
+    metric is noticed. Leave such users out first.
 
     Examples
     --------
@@ -187,7 +186,7 @@ def mean_and_error(values: ArrayLike) -> MeanAndError:
     """
     sample = check_numbers("values", values)
     if not sample.size:
-        raise InputError("A mean needs a list of at least one value.")
+        raise InputError("values is empty. Pass at least one value.")
     mean = float(sample.mean())
     if sample.size == 1:
         return MeanAndError(mean, float("nan"))

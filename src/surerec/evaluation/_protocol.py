@@ -1,4 +1,4 @@
-"""The paper's protocol: who is evaluated, how a profile is split, and what its sets miss."""
+"""The paper's protocol: choice of users, split of a history, and errors of sets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MOST_LEVELS: Final = 100_000_000
 
 @dataclass(frozen=True)
 class Shares:
-    """Which shares of a profile train and calibrate; the rest is tested (paper: 30 %, 30 %, 40 %).
+    """Shares of training and calibration items; the rest is the test (paper: 30%, 30%, 40%).
 
     Examples
     --------
@@ -52,17 +52,17 @@ class Shares:
         if self.training + self.calibration >= 1:
             raise InputError(
                 f"training and calibration are {self.training:g} and {self.calibration:g} of a "
-                "profile; something must be left to be tested."
+                "history. Pass shares that sum to less than 1."
             )
 
     def sizes(self, n_items: int) -> tuple[int, int]:
-        """Return how many items train and calibrate, ⌊share · n + ½⌋ each (paper.md 8)."""
+        """Return the numbers of training and calibration items, ⌊share · n + ½⌋ (paper.md 8)."""
         return int(self.training * n_items + 0.5), int(self.calibration * n_items + 0.5)
 
 
 @dataclass(frozen=True)
 class Split:
-    """A profile, split; items by code."""
+    """A split history; items by code."""
 
     user: int
     training: NDArray[np.int64]
@@ -71,25 +71,25 @@ class Split:
 
     @property
     def known(self) -> NDArray[np.int64]:
-        """What is known of the user: training, then calibration items."""
+        """The known history: training items, then calibration items."""
         return np.concatenate((self.training, self.calibration))
 
 
 def choose_users(
     interactions: Interactions, n_users: int = 500, *, min_length: int = 10, random_state: int = 0
 ) -> NDArray[np.int64]:
-    """Choose users at random among those whose profile is long enough.
+    """Return random users with a long enough history, by code.
 
     Parameters
     ----------
     interactions : Interactions
-        The profiles.
+        Histories of users.
     n_users : int, default=500
-        How many; all of them if there are no more.
+        Number of users; all of them if there are fewer.
     min_length : int, default=10
-        Shorter profiles are left out.
+        Users with fewer items are left out.
     random_state : int, default=0
-        The same seed chooses the same users.
+        Seed of the choice.
 
     Examples
     --------
@@ -104,8 +104,8 @@ def choose_users(
     enough = np.flatnonzero(np.diff(interactions.offsets) >= min_length)
     if not enough.size:
         raise InputError(
-            f"{interactions.name or 'The data'}: no user took {min_length} items or more, "
-            "so nobody can be evaluated."
+            f"{interactions.name or 'The data'}: no user has {min_length} items or more. Pass a "
+            "smaller min_length."
         )
     chosen = np.random.default_rng(check_random_state(random_state)).permutation(enough)[:n_users]
     return np.sort(chosen)
@@ -119,21 +119,21 @@ def split_user(
     order: SplitOrder = "time",
     random_state: int = 0,
 ) -> Split:
-    """Split a user's profile into training, calibration and test items.
+    """Split a user's history into training, calibration and test items.
 
     Parameters
     ----------
     interactions : Interactions
-        The profiles.
+        Histories of users.
     user : int
         The user's code.
     shares : Shares, optional
         By default the paper's.
     order : {"time", "random"}, default="time"
-        In time order, or with calibration and test drawn at random from what follows the training
-        items, which makes them exchangeable.
+        In time order, or with calibration and test items drawn at random from those after the
+        training items, which makes them exchangeable.
     random_state : int, default=0
-        Of that draw, together with the user.
+        Seed of the random order, together with the user.
     """
     check_kind("interactions", interactions, Interactions, "Interactions")
     parts = Shares() if shares is None else check_kind("shares", shares, Shares, "Shares(…)")
@@ -148,14 +148,14 @@ def split_user(
 
 
 class Validity(NamedTuple):
-    """For each significance level, of one user."""
+    """Errors and size of one user's sets, for each significance level."""
 
     missed: NDArray[np.float64]
-    """Share of the test items that the set left out: the validity error."""
+    """Share of test items outside the set: the validity error."""
     let_in: NDArray[np.float64]
-    """Share of the other candidates that the set let in: the efficiency error."""
+    """Share of other candidates in the set: the efficiency error."""
     size: NDArray[np.int64]
-    """Items in the set."""
+    """Number of items in the set."""
 
 
 def validity(
@@ -164,7 +164,7 @@ def validity(
     relevant: NDArray[np.bool_],
     epsilons: tuple[float, ...] = EPSILONS,
 ) -> Validity:
-    """Measure the sets at several significance levels.
+    """Return errors and sizes of the sets at several significance levels.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def validity(
     check_whole("levels", levels, highest=_MOST_LEVELS)
     counts = check_wholes("counts", counts, 0, levels)
     relevant = check_mask("relevant", relevant, len(counts))
-    # Counting at every level once serves all significance levels.
+    # One count per level serves all significance levels.
     threshold = left_out_up_to(epsilons, levels)
     size, hits = (
         len(some) - np.cumsum(np.bincount(some, minlength=levels + 1))[threshold]

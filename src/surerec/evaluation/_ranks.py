@@ -1,4 +1,4 @@
-"""Algorithms compared over data sets: average ranks, Friedman's test, Nemenyi's difference.
+"""Comparison of algorithms over data sets: average ranks, Friedman and Nemenyi tests.
 
 The tests are those of Demšar (2006), as the paper uses them ("Comparative Analysis").
 """
@@ -22,21 +22,21 @@ _MOST = 10_000  # algorithms
 
 
 class FriedmanResult(NamedTuple):
-    """Friedman's test that all algorithms perform alike.
+    """Friedman's test of the hypothesis that all algorithms perform equally.
 
     Attributes
     ----------
     chi_square : float
         Friedman's statistic, not corrected for ties.
     f_f : float
-        The statistic of Iman and Davenport, ``(N − 1) χ² / (N (k − 1) − χ²)``; infinite where all
-        data sets rank the algorithms alike without ties.
+        The statistic of Iman and Davenport, ``(N − 1) χ² / (N (k − 1) − χ²)``; infinite if all
+        data sets rank the algorithms equally, without ties.
     critical_value : float
         The value of F(k − 1, (k − 1)(N − 1)) that is exceeded with probability `alpha`.
     k, n : int
-        The numbers of algorithms and of data sets.
+        Number of algorithms, and of data sets.
     p_value : float
-        The probability that F exceeds `f_f` if all perform alike.
+        The probability that F exceeds `f_f` if all perform equally.
     """
 
     chi_square: float
@@ -53,14 +53,14 @@ class FriedmanResult(NamedTuple):
 
 
 class CriticalDifference(NamedTuple):
-    """Nemenyi's critical difference of average ranks, and the q it is made of."""
+    """Nemenyi's critical difference of average ranks, and its quantile q."""
 
     q: float
     cd: float
 
 
 def dataset_ranks(table: ArrayLike) -> NDArray[np.float64]:
-    """Rank the algorithms on every data set: 1 is the best, ties share the average of their ranks.
+    """Return the ranks of the algorithms on each data set; 1 is best, ties share a mean rank.
 
     Parameters
     ----------
@@ -75,14 +75,16 @@ def dataset_ranks(table: ArrayLike) -> NDArray[np.float64]:
     """
     means = check_numbers("The table of data sets × algorithms", table, n_dimensions=2)
     if not means.size:
-        raise InputError(f"Ranks need a table of data sets × algorithms, not shape {means.shape}.")
+        raise InputError(
+            f"The table is empty, of shape {means.shape}. Pass data sets × algorithms."
+        )
     if np.isnan(means).any():
-        raise InputError(f"Of the means {int(np.isnan(means).sum())} are not numbers.")
+        raise InputError(f"{int(np.isnan(means).sum())} of the means are NaN. Remove them.")
     return stats.rankdata(-means, axis=1)
 
 
 def average_ranks(table: ArrayLike) -> NDArray[np.float64]:
-    """Return each algorithm's average over the data sets of its rank on each.
+    """Return the average rank of each algorithm over the data sets.
 
     Parameters
     ----------
@@ -98,17 +100,17 @@ def average_ranks(table: ArrayLike) -> NDArray[np.float64]:
 
 
 def friedman(table: ArrayLike, *, alpha: float = 0.05) -> FriedmanResult:
-    """Test whether the algorithms perform alike, by their ranks on each data set.
+    """Test whether the algorithms perform equally, by their ranks on each data set.
 
     The statistic is ``χ² = 12 N / (k (k + 1)) · (Σ_j R_j² − k (k + 1)² / 4)`` for average ranks
-    R_j, without the correction for ties that `scipy.stats.friedmanchisquare` makes.
+    R_j, without the tie correction of `scipy.stats.friedmanchisquare`.
 
     Parameters
     ----------
     table : array-like of float, data sets × algorithms
-        Means of a metric, or the ranks on each data set: turning all ranks round changes nothing.
+        Means of a metric, or ranks on each data set, in either direction.
     alpha : float
-        The level of the test.
+        Level of the test.
 
     Raises
     ------
@@ -128,7 +130,7 @@ def friedman(table: ArrayLike, *, alpha: float = 0.05) -> FriedmanResult:
     n, k = ranks.shape
     check_whole("The number of data sets", n, lowest=2)
     check_whole("The number of algorithms", k, lowest=2)
-    # Ranks are halves, so twice their sums are whole and both divisions are of exact numbers.
+    # Twice the sums of ranks are whole numbers, so the divisions have exact operands.
     twice = [int(total) for total in 2 * ranks.sum(axis=0)]
     above = 3 * sum(total * total for total in twice) - 3 * n * n * k * (k + 1) ** 2
     below = n * k * (k + 1)
@@ -146,7 +148,7 @@ def friedman(table: ArrayLike, *, alpha: float = 0.05) -> FriedmanResult:
 
 
 def nemenyi_critical_difference(k: int, n: int, alpha: float = 0.05) -> CriticalDifference:
-    """Return the difference of average ranks from which two algorithms differ significantly.
+    """Return the smallest significant difference of average ranks.
 
     ``CD = q · √(k (k + 1) / (6 N))``, where q is the quantile of the studentized range of k means
     with infinite degrees of freedom, divided by √2.
@@ -154,9 +156,9 @@ def nemenyi_critical_difference(k: int, n: int, alpha: float = 0.05) -> Critical
     Parameters
     ----------
     k, n : int
-        The numbers of algorithms and of data sets.
+        Number of algorithms, and of data sets.
     alpha : float
-        The level of the test, over all pairs together.
+        Level of the test, over all pairs.
 
     Examples
     --------
@@ -174,20 +176,20 @@ def nemenyi_critical_difference(k: int, n: int, alpha: float = 0.05) -> Critical
 
 
 def cd_groups(ranks: ArrayLike, cd: float) -> list[tuple[int, ...]]:
-    """Return the largest groups of algorithms of which no two differ: the bars of a CD diagram.
+    """Return the maximal groups of algorithms that do not differ: the bars of a CD diagram.
 
     Parameters
     ----------
     ranks : array-like of float
         The average rank of each algorithm.
     cd : float
-        The critical difference; two algorithms differ if their ranks are at least that far apart.
+        The critical difference; algorithms differ if their ranks are at least that far apart.
 
     Returns
     -------
     list of tuples of int
-        The positions in `ranks` of the members of each group, best first; the group with the best
-        algorithm comes first. None is part of another and none has a single member.
+        The positions in `ranks` of each group's members, best first. The group with the best
+        algorithm comes first. No group contains another, and all have at least two members.
 
     Examples
     --------
@@ -197,7 +199,7 @@ def cd_groups(ranks: ArrayLike, cd: float) -> list[tuple[int, ...]]:
     averages = check_numbers("ranks", ranks)
     check_number("cd", cd, 0, inf, "a number above 0", ends=(True, True))
     if np.isnan(averages).any():
-        raise InputError("The ranks are not all numbers.")
+        raise InputError("Some ranks are NaN. Remove them.")
     order = np.argsort(averages, kind="stable")
     ordered = averages[order]
     groups: list[tuple[int, ...]] = []

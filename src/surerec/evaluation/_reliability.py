@@ -1,4 +1,4 @@
-"""Whether items are consumed as often as their probabilities say, by users who calibrated none."""
+"""Reliability of probabilities: compares them with what new users consume."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 _SHOWN: Final = 10  # the length of short lists
 _LIKELY, _UNLIKELY = 0.5, 0.001
 _NEW_GROUPS: Final = (f"top {_SHOWN}", f"p >= {_LIKELY}", f"p < {_UNLIKELY}", "all items")
-_MOST: Final = 2000  # calibration users, as PopulationConformal has them
+_MOST: Final = 2000  # calibration users, the default of PopulationConformal
 
 
 def item_reliability(
     scorer: Scorer,
     statistics: PrecedenceStatistics,
     calibrating: Cases,
-    asked: Cases,
+    tested: Cases,
     random_state: int = 0,
 ) -> pl.DataFrame:
     """Calibrate probabilities on some users, and compare with what other users consumed.
@@ -53,9 +53,8 @@ def item_reliability(
         The scorer.
     statistics : PrecedenceStatistics
         The statistics that it was fitted on.
-    calibrating, asked : Cases
-        Known and held-out parts of histories: of the users who calibrate, and of those who are
-        asked.
+    calibrating, tested : Cases
+        Known and held-out parts of histories of the calibration users and of the test users.
     random_state : int, default=0
         Seed of the choice of a scale.
 
@@ -67,39 +66,41 @@ def item_reliability(
     Raises
     ------
     InputError
-        If there are too few users to calibrate or to ask.
+        If there are too few users to calibrate or to test.
     """
     choice = choose(scorer, statistics, calibrating, random_state=random_state)
     if choice is None:
-        raise InputError(f"{len(calibrating):,} users are too few to calibrate probabilities on.")
+        raise InputError(
+            f"{len(calibrating):,} users are too few for probabilities. Pass more users."
+        )
     outcomes = observe(scorer, statistics, calibrating, bins=choice.bins)
     probabilities = ItemProbabilities.of(outcomes, choice)
-    probabilities.probabilities(np.ones(1), 1)  # fitted once, before threads ask for it
-    users, items = codes_in(statistics, asked.interactions)
+    probabilities.probabilities(np.ones(1), 1)  # fit once, before threads use it
+    users, items = codes_in(statistics, tested.interactions)
 
     def one(case: int) -> tuple[NDArray[np.float64], ...] | None:
-        """Return, for each group, the number of items, probabilities, consumed, and the spread."""
-        query = asked.query(case, users, items)
+        """Return, for each group, sums of items, probabilities and hits, and their spread."""
+        query = tested.query(case, users, items)
         if not len(query.history):
             return None
         n_known = len(query.history)
         ranking, _ = rank_items(scorer, statistics, query, scorer.score_query(query))
-        consumed = np.isin(ranking.items, items[asked.future(case)])
+        consumed = np.isin(ranking.items, items[tested.future(case)])
         ranks = np.arange(1, len(ranking.items) + 1)
-        said = probabilities.probabilities(ranking.shares, n_known).probability
+        predicted = probabilities.probabilities(ranking.shares, n_known).probability
         bins = probabilities.bins.of(ranking.shares, n_known)
-        groups = np.array([ranks <= _SHOWN, said >= _LIKELY, said < _UNLIKELY, ranks > 0])
+        groups = np.array([ranks <= _SHOWN, predicted >= _LIKELY, predicted < _UNLIKELY, ranks > 0])
         hits = consumed.astype(np.float64)
-        sums = np.stack((groups.sum(axis=1), groups @ said, groups @ hits), axis=1)
+        sums = np.stack((groups.sum(axis=1), groups @ predicted, groups @ hits), axis=1)
         spreads = probabilities.curve.spreads(bins, ranks, n_known, groups)
         best, mass = ranking.of_the_best()
         features = list_features(np.array([n_known]), best[[_SHOWN - 1]], mass[[_SHOWN - 1]])[0]
         return sums, spreads, np.append(features, consumed[:_SHOWN].any())
 
-    answers = for_each(one, range(len(asked)), "Probabilities of items")
+    answers = for_each(one, range(len(tested)), "Probabilities of items")
     found = [each for each in answers if each is not None]
     if not found:
-        raise InputError("No new user has a history of items that the fitted users consumed.")
+        raise InputError("No new user has an item that fitted users consumed. Pass more users.")
     sums, spreads, lists = (np.array(part) for part in zip(*found, strict=True))
     rows = [
         _row(name, sums[:, group], spreads[:, group].sum(axis=0))
@@ -124,10 +125,10 @@ def new_user_reliability(
     min_history: int = 5,
     random_state: int = 0,
 ) -> pl.DataFrame:
-    """Compare the probabilities that new users are told with what they consume.
+    """Compare the probabilities for new users with what they consume.
 
-    The catalogue, the counts, the measure and the probabilities are made from some users. The
-    others are asked by their histories, of which the last part is held out.
+    Catalogue, statistics, measure and probabilities are fitted on some users. The others are new
+    users, with the last part of their histories held out.
 
     Parameters
     ----------
@@ -138,7 +139,7 @@ def new_user_reliability(
     fitted : float or array of int, default=0.5
         The users to fit on: a share, drawn at random, or codes.
     horizon : float or int, default=0.4
-        What is held out: a share of the history, or a number of items.
+        Held-out share of a history, or number of held-out items.
     min_history : int, default=5
         Users with a shorter history are left out.
     random_state : int, default=0
@@ -151,13 +152,13 @@ def new_user_reliability(
         below 0.001, for all items, and for a hit among the 10 best: ``predicted`` and
         ``observed`` (means over pairs of user and item), ``difference``, its standard error
         ``error`` with its two parts ``error_calibration`` and ``error_test`` (both over users;
-        that of the calibration users is missing for a hit), ``n_users`` and ``n``. What no pair
-        is in has no row.
+        that of the calibration users is missing for a hit), ``n_users`` and ``n``. Empty groups
+        have no row.
 
     Raises
     ------
     InputError
-        If there are too few users to calibrate or to ask.
+        If there are too few users to calibrate or to test.
 
     Examples
     --------
@@ -169,33 +170,33 @@ def new_user_reliability(
     """
     if isinstance(fitted, float):
         if not 0 < fitted < 1:
-            raise InputError(f"fitted is {fitted}; it must be a share between 0 and 1.")
+            raise InputError(f"fitted is {fitted}. Pass a share between 0 and 1.")
         mine, others = split_users(interactions, fitted, random_state=(random_state, 7))
     else:
         mine, others = split_by(interactions, fitted)
     statistics = count_precedence(mine)
     scorer = as_measure(measure).fit(statistics)
-    calibrating, asked = (
+    calibrating, tested = (
         profile_cases(each, horizon, min_history=min_history) for each in (mine, others)
     )
     return item_reliability(
-        scorer, statistics, calibrating.sample(_MOST, random_state), asked, random_state
+        scorer, statistics, calibrating.sample(_MOST, random_state), tested, random_state
     )
 
 
 def _row(
     group: str, sums: NDArray[np.float64], spread: NDArray[np.float64] | None
 ) -> dict[str, float | int | str | None]:
-    """Return one group's row, from each user's number of items, probabilities and consumed."""
-    counts, said, consumed = sums.T
+    """Return the row of one group, from each user's sums of items, probabilities and hits."""
+    counts, predicted, consumed = sums.T
     n = counts.sum()
-    difference = (said.sum() - consumed.sum()) / n
-    off = said - consumed - difference * counts  # of a ratio of sums, which are independent
+    difference = (predicted.sum() - consumed.sum()) / n
+    off = predicted - consumed - difference * counts  # residuals of a ratio of independent sums
     test = float(np.sqrt((off**2).sum()) / n)
     calibration = None if spread is None else float(np.linalg.norm(spread) / n)
     return {
         "group": group,
-        "predicted": said.sum() / n,
+        "predicted": predicted.sum() / n,
         "observed": consumed.sum() / n,
         "difference": difference,
         "error": float(np.hypot(test, calibration or 0.0)),

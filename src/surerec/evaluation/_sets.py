@@ -1,4 +1,4 @@
-"""The engine of every test: cut sets at the threshold of some users, and see what others miss."""
+"""The core of all tests: sets at the thresholds of some users, and the losses of others."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
 CHECKED_EPSILONS: Final = (0.05, 0.1, 0.2, 0.3, 0.5)
 """The significance levels at which guarantees are checked."""
 N_SPLITS: Final = 10
-"""How many times users are halved; each half calibrates once and is tested once."""
+"""Number of random halvings; each half calibrates once and is tested once."""
 
 _Result = TypeVar("_Result")
 
 
 def refittable(measure: MeasureLike) -> Measure:
-    """Return the recipe of a measure, or refuse what comes fitted: it may know what is tested."""
-    recipe = as_measure(measure)
-    if not recipe.refits:
+    """Return a measure that can be refitted; raise InputError for a fitted scorer."""
+    found = as_measure(measure)
+    if not found.refits:
         raise InputError(
-            f"The scorer {recipe.name} comes fitted and cannot be fitted on other data: pass what "
-            "makes it from statistics, such as its class."
+            f"The scorer {found.name} is already fitted and cannot be refitted. Pass its class, or "
+            "a function that builds it from statistics."
         )
-    return recipe
+    return found
 
 
 def for_each(
     one: Callable[[Any], _Result], work: Sequence[Any], doing: str, at_once: int = 8
 ) -> list[_Result]:
-    """Return what a function returns for each user or other piece of work, on all cores."""
+    """Return the results of a function for each piece of work, on all cores."""
 
     def some(start: int) -> list[_Result]:
         return [one(each) for each in work[start : start + at_once]]
@@ -60,7 +60,7 @@ def for_each(
 
 
 def halves(n: int, n_splits: int = N_SPLITS, random_state: int = 0) -> Iterator[NDArray[np.bool_]]:
-    """Yield which of n users are tested: both halves of each random split, one after the other."""
+    """Yield masks of the tested users: both halves of each random split."""
     rng = np.random.default_rng(random_state)
     for _ in range(n_splits):
         tests = rng.permutation(n) % 2 == 0
@@ -77,7 +77,7 @@ def risk_curve(
 
 
 def losses_at(curve: RiskCurve, threshold: float) -> NDArray[np.float64]:
-    """Return what each user of a curve loses with a threshold; no set holds what is unknown.
+    """Return the loss of each user of a curve at a threshold; unknown items are in no set.
 
     Examples
     --------
@@ -92,56 +92,57 @@ def losses_at(curve: RiskCurve, threshold: float) -> NDArray[np.float64]:
     ).astype(np.float64)
 
 
-class CutSets(NamedTuple):
+class TestedSets(NamedTuple):
     """Sets of tested users at the thresholds of others."""
 
-    cuts: NDArray[np.float64]
-    """For each ε."""
+    thresholds: NDArray[np.float64]
+    """The threshold at each ε."""
     losses: NDArray[np.float64]
-    """For each ε and user, the share missed, or 1 where nothing hit."""
+    """For each ε and user, the share missed, or 1 without a hit."""
     sizes: NDArray[np.float64]
-    """For each ε and user, the items in the set; NaN where ε is below the floor."""
+    """For each ε and user, the number of items in the set; NaN if ε is below the floor."""
 
 
-def cut_sets(
+def sets_at_thresholds(
     calibration: RiskCurve,
     tested: RiskCurve,
     outcomes: Outcomes,
     users: NDArray[np.intp],
     threshold: ThresholdUnit,
     epsilons: Sequence[float],
-) -> CutSets:
-    """Cut the sets of tested users at the thresholds of calibration users.
+) -> TestedSets:
+    """Return the sets of tested users at the thresholds of calibration users.
 
     Parameters
     ----------
     calibration, tested : RiskCurve
-        Of the users who calibrate, and of those who are tested.
+        Risk curves of the calibration users and of the tested users.
     outcomes : Outcomes
-        That the tested users are part of, with all candidates' shares for a score cut.
+        Outcomes that include the tested users, with candidates' shares for a score threshold.
     users : array of int
-        Which of the outcomes' cases they are.
+        Places of the tested users in the outcomes.
     threshold : {"rank", "score"}
-        What the entries are.
+        Unit of the thresholds.
     epsilons : sequence of float
-        The significance levels.
+        Significance levels.
     """
-    return _cut_at(calibration, tested, lambda at: _sizes(outcomes, users, threshold, at), epsilons)
+    return _tested_sets(
+        calibration, tested, lambda at: _sizes(outcomes, users, threshold, at), epsilons
+    )
 
 
-def _cut_at(
+def _tested_sets(
     calibration: RiskCurve,
     tested: RiskCurve,
     sizes_at: Callable[[float], NDArray[np.float64]],
     epsilons: Sequence[float],
-) -> CutSets:
-    cuts = np.array([calibration.threshold(epsilon) for epsilon in epsilons])
-    losses = np.stack([losses_at(tested, at) for at in cuts])
-    # With an infinite threshold no set supports ε: the size of the catalogue is no set size.
+) -> TestedSets:
+    thresholds = np.array([calibration.threshold(epsilon) for epsilon in epsilons])
+    losses = np.stack([losses_at(tested, at) for at in thresholds])
+    # With an infinite threshold no set supports ε, so there is no set size.
     nothing = np.full(losses.shape[1], np.nan)
-    return CutSets(
-        cuts, losses, np.stack([nothing if at == np.inf else sizes_at(at) for at in cuts])
-    )
+    sizes = np.stack([nothing if at == np.inf else sizes_at(at) for at in thresholds])
+    return TestedSets(thresholds, losses, sizes)
 
 
 def _sizes(
@@ -150,8 +151,8 @@ def _sizes(
     if threshold == "rank":
         return np.minimum(outcomes.n_candidates[users].astype(np.float64), at)
     shares, bound = outcomes.candidate_shares, max(-at, 0.0)
-    assert shares is not None  # noqa: S101  # kept for score cuts
-    # By bisection, as shares fall: rows of a large catalogue are not copied for every level.
+    assert shares is not None  # noqa: S101  # kept for score thresholds
+    # Bisection, as shares fall; this copies no rows of a large catalogue.
     low, high = np.zeros(len(users), dtype=np.int64), np.full(len(users), shares.shape[1])
     while (open_ := low < high).any():
         middle = (low + high) // 2
@@ -162,16 +163,16 @@ def _sizes(
 
 
 class MeasuredSets(NamedTuple):
-    """What sets left out, for the significance levels ε and users u.
+    """Losses and sizes of sets, for significance levels ε and users u.
 
     Attributes
     ----------
     losses : array of float, ε × u
-        What the guarantee is about: the share left out, or 1 where nothing hit.
+        The loss of the guarantee: the share left out, or 1 without a hit.
     sizes : array of float, ε × u
-        Items in the set; NaN where ε is below the floor.
+        Number of items in the set; NaN if ε is below the floor.
     floor : array of float, u
-        The smallest ε that can be guaranteed to each user; 0 if nothing bounds it.
+        The smallest ε that can be guaranteed to each user; 0 without a bound.
     """
 
     losses: NDArray[np.float64]
@@ -181,9 +182,9 @@ class MeasuredSets(NamedTuple):
     def size_and_floor(
         self, at: int, chosen: NDArray[np.bool_] | None = None
     ) -> tuple[float | None, float]:
-        """Compute the mean size of some users' sets at one ε, None below the floor, and the floor.
+        """Return the mean size of some users' sets at one ε (None below the floor), and the floor.
 
-        Of users with several thresholds the floor is the highest: the ε that all of them support.
+        The floor is the largest of these users, so that all of them support this ε.
         """
         mine = np.ones(len(self.floor), dtype=bool) if chosen is None else chosen
         sizes = self.sizes[at, mine]
@@ -197,16 +198,16 @@ def measure_sets(
     guarantee: str | GuaranteeKind = "recall",
     **how: Any,
 ) -> MeasuredSets:
-    """Test users with the thresholds of others: given ones, or each random half with the other's.
+    """Test users at the thresholds of given users, or each random half at those of the other.
 
     Parameters
     ----------
     outcomes : Outcomes
-        Where the users' held-out items were ranked.
+        Ranks of the users' held-out items.
     threshold : {"rank", "score"}
-        How sets are cut.
-    guarantee : str or Promise
-        What a user loses.
+        Unit of the thresholds.
+    guarantee : str or GuaranteeKind
+        Defines a user's loss.
     **how : Any
         Settings of :func:`measure_curve`.
     """
@@ -224,36 +225,36 @@ def measure_curve(
     n_splits: int = N_SPLITS,
     random_state: int = 0,
 ) -> MeasuredSets:
-    """Test users with the thresholds of others: given ones, or each random half with the other's.
+    """Test users at the thresholds of given users, or each random half at those of the other.
 
     Parameters
     ----------
     whole : RiskCurve
-        Of the users.
+        Risk curve of the users.
     sizes_at : callable
-        Set sizes of some users, by place, at a threshold.
+        Returns the set sizes of some users, by place, at a threshold.
     calibration : RiskCurve, optional
-        Of the users who calibrate; by default each half of the users calibrates for the other.
+        Risk curve of the calibration users; by default each half calibrates for the other.
     epsilons : sequence of float
-        The significance levels.
+        Significance levels.
     groups : array of int, optional
-        Each user's group, to calibrate within groups: Mondrian thresholds.
+        Group of each user, for thresholds within groups (Mondrian).
     n_splits : int
-        How many times users are halved; the means over the splits are returned.
+        Number of random halvings; means over the splits are returned.
     random_state : int
-        Of the halves.
+        Seed of the random halves.
     """
     group_of = np.zeros(whole.n_users, dtype=np.int64) if groups is None else groups
     losses, sizes = np.zeros((2, len(epsilons), whole.n_users))
     floors = np.zeros(whole.n_users)
-    everyone = np.ones(whole.n_users, dtype=bool)
-    rounds = [everyone] if calibration else list(halves(whole.n_users, n_splits, random_state))
+    every = np.ones(whole.n_users, dtype=bool)
+    rounds = [every] if calibration else list(halves(whole.n_users, n_splits, random_state))
     for tests in rounds:
         for group in np.unique(group_of):
             mine = tests & (group_of == group)
             curve = calibration or whole.of_owners(~tests & (group_of == group))
             users = np.flatnonzero(mine)
-            found = _cut_at(curve, whole.of_owners(mine), partial(sizes_at, users), epsilons)
+            found = _tested_sets(curve, whole.of_owners(mine), partial(sizes_at, users), epsilons)
             floors[users] = np.maximum(floors[users], curve.lowest_level())
             losses[:, users] += found.losses
             sizes[:, users] += found.sizes
@@ -270,7 +271,7 @@ def coverage_over_splits(
     n_splits: int = 20,
     random_state: int = 0,
 ) -> pl.DataFrame:
-    """Test each random half of the users with the threshold of the other, many times.
+    """Test each random half of the users at the thresholds of the other, many times.
 
     Returns
     -------
@@ -291,14 +292,8 @@ def coverage_over_splits(
     >>> abs(found["loss"].item() - 0.2) < 0.03
     True
     """
-    found = measure_sets(
-        outcomes,
-        threshold,
-        guarantee,
-        epsilons=epsilons,
-        n_splits=n_splits,
-        random_state=random_state,
-    )
+    how = {"epsilons": epsilons, "n_splits": n_splits, "random_state": random_state}
+    found = measure_sets(outcomes, threshold, guarantee, **how)
     rows = []
     for at, epsilon in enumerate(epsilons):
         size, floor = found.size_and_floor(at)
@@ -311,29 +306,29 @@ def size_at_miss(
     outcomes: Outcomes,
     threshold: ThresholdUnit,
     miss: float,
-    among: NDArray[np.bool_] | None = None,
+    chosen: NDArray[np.bool_] | None = None,
 ) -> float:
-    """Compute the mean set size at which the mean miss rate of these users is `miss`.
+    """Return the mean set size at which the mean miss rate (1 − recall) of the users is `miss`.
 
-    For comparing sizes alone: the threshold is chosen on the tested users, so nothing is
-    guaranteed. NaN if `miss` is below the smallest ε that as many calibration users would support.
+    It only compares sizes: the threshold is chosen on the tested users, so nothing is guaranteed.
+    NaN if `miss` is below the smallest ε that as many calibration users would support.
 
     Parameters
     ----------
     outcomes : Outcomes
-        With all candidates' shares for a score cut.
+        Outcomes with candidates' shares for a score threshold.
     threshold : {"rank", "score"}
-        How sets are cut.
+        Unit of the thresholds.
     miss : float
-        The miss rate.
-    among : array of bool, optional
-        Which of the outcomes' cases; by default all.
+        Miss rate, 1 − recall.
+    chosen : array of bool, optional
+        Mask of the cases; by default all.
     """
-    chosen = np.ones(len(outcomes), dtype=bool) if among is None else among
+    chosen = np.ones(len(outcomes), dtype=bool) if chosen is None else chosen
     curve = risk_curve(outcomes, threshold).of_owners(chosen)
     if miss + TOLERANCE < curve.lowest_level():
         return np.nan
-    # Without the +1 of a guarantee: (loss + 1) / (n + 1) at this level is a loss of n · miss.
+    # Undo the +1 of risk control: (loss + 1) / (n + 1) at this level is a loss of n · miss.
     level = (miss * curve.n_users + 1) / (curve.n_users + 1)
-    found = cut_sets(curve, curve, outcomes, np.flatnonzero(chosen), threshold, [level])
+    found = sets_at_thresholds(curve, curve, outcomes, np.flatnonzero(chosen), threshold, [level])
     return float(found.sizes.mean())

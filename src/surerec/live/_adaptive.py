@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from surerec._words import counted
-from surerec.calibration import NEW_ITEMS, Calibration, Guarantee, UserAssessment, level_of
+from surerec.calibration import Calibration, Guarantee, UserAssessment, level_of
 from surerec.conformal import TOLERANCE
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _NEAREST: Final = 1e-12  # that a threshold comes to 0 and 1
 _LONG_RUN: Final = "the long run"
 _AS_FITTED: Final = (
-    "features", "reasons", "people", "probabilities", "period", "valid_until", "min_history",
+    "features", "reasons", "segmentation", "probabilities", "period", "valid_until", "min_history",
     "about", "headline", "has_user", "list_hits", "about_hits",
 )  # fmt: skip
 
@@ -30,14 +30,14 @@ def adapted_level(adaptive: AdaptiveLevel, significance: float) -> float:
 
     Examples
     --------
-    >>> from surerec.conformal import Steering
-    >>> adapted_level(Steering((0.1,), (0.05,), (0,)), 0.1)
+    >>> from surerec.conformal import AdaptiveLevel
+    >>> adapted_level(AdaptiveLevel((0.1,), (0.05,), (0,)), 0.1)
     0.05
     """
     place = adaptive.place_of(significance)
     if place is None:
         return significance
-    return min(max(adaptive.cuts_nested[place], _NEAREST), 1 - _NEAREST)
+    return min(max(adaptive.nested_thresholds[place], _NEAREST), 1 - _NEAREST)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,10 +105,12 @@ class AdaptiveCalibration(Calibration):
         self._adaptive = adaptive
         and_learned = f" and {learned} are" if learned else " is"
         self._ages = (
-            f"Counts are of this moment; the threshold that is steered{and_learned} of "
+            f"Statistics are current; the threshold that is adapted{and_learned} from "
             f"{calibrated[:10]}."
         )
-        self.unadapted = f"This is as calibrated on {calibrated[:10]}, not steered by events."
+        self.unadapted = (
+            f"Its thresholds are as calibrated on {calibrated[:10]}, not adapted to events."
+        )
         for name in _AS_FITTED:
             setattr(self, name, getattr(fitted, name))
 
@@ -148,21 +150,25 @@ class AdaptiveCalibration(Calibration):
             bound = 100 * adaptive.bound(place)
             points = f"{bound:.0f}" if bound >= 10 else f"{bound:.2g}"  # noqa: PLR2004
             so_far = (
-                f"over {counted(adaptive.user_days, 'user days')} it was "
-                f"{adaptive.observed_by_user_day()[place]:.2%}, and it cannot be more than "
-                f"{points} points away from {percent}; counting each of "
-                f"{counted(adaptive.n, 'judged events')} it was {adaptive.observed()[place]:.2%}"
+                f"observed {adaptive.observed_by_user_day()[place]:.2%} over "
+                f"{counted(adaptive.user_days, 'user days')}, at most {points} points from "
+                f"{percent} ({adaptive.observed()[place]:.2%} of "
+                f"{counted(adaptive.n, 'judged events')})"
             )
         return Guarantee(
             kind="live",
             level=level_of(adaptive.epsilons[place]),
             claim=(
-                f"Of {NEW_ITEMS}, with each user and day counted once, {percent} is outside such "
-                f"sets in the long run, whatever happens: {so_far}"
+                f"In the long run, at most {percent} of judged events lie outside their sets, with "
+                f"each user and day counted once: {so_far}"
             ),
             horizon=_LONG_RUN,
             covers="users whose events are judged",
-        ).assuming(self._ages)
+        ).assuming(
+            "Assumes nothing about the stream; judged are items new to the user that the model "
+            "knows.",
+            self._ages,
+        )
 
     def beyond(self, significance: float, assessment: Assessment) -> str:  # noqa: ARG002
         """Return "": the guarantee is about the long run, and holds where every item qualifies."""

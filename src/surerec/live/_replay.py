@@ -322,7 +322,7 @@ class _Player:
         models = (
             (old, static, self._epsilons),
             (found, renewed, self._epsilons),
-            (found, renewed, self._adaptive.cuts_nested),
+            (found, renewed, self._adaptive.nested_thresholds),
         )
         outside, sizes = [], []
         for (entries, seen), curve, levels in models:

@@ -102,7 +102,7 @@ class ModelParts:
     @property
     def segments(self) -> Segmentation | None:
         """The segment of each user, where thresholds are calibrated by segment."""
-        return self.calibration.people
+        return self.calibration.segmentation
 
     def options(self, **given: Unpack[RequestOptions]) -> RecommendOptions:
         """Return the options of a request, checked; see :meth:`recommend` for their meaning."""

@@ -140,7 +140,7 @@ class UserLevel:
         return self._kind(
             users=users,
             probabilities=probabilities,
-            people=segments,
+            segmentation=segments,
             listed=listed,
             **self._stated(says),
         )
@@ -168,7 +168,7 @@ class UserLevel:
             sample,
             held_out,
             find_guarantee(self.guarantee).tested,
-            "" if calibration.covers == UserCoverage.people else f" of {calibration.covers}",
+            "" if calibration.covers == UserCoverage.users else f" of {calibration.covers}",
         )
 
 

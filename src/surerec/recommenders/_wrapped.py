@@ -165,7 +165,10 @@ class WrappedRecommender(Recommender):
             self._about = replace(about, future="", assumes=assumes)
             says = self._about.says(scorer)
             calibration = replace(
-                self.model_.user_level, people=segments, coverage=says.coverage, about=says.about
+                self.model_.user_level,
+                segmentation=segments,
+                coverage=says.coverage,
+                about=says.about,
             )
             self.model_ = self._fitted(known, scorer, calibration)
         return self._add_item_lists(item_lists)

@@ -11,7 +11,7 @@ import numpy as np
 
 from surerec._words import DAY, day_of
 from surerec.adapters import adapt
-from surerec.calibration import NEW_ITEMS, UserCoverage, next_items
+from surerec.calibration import UserCoverage, held_out_text
 from surerec.errors import AssumedIdsWarning, InputError, LeftOutWarning
 from surerec.measures import Query
 from surerec.recommenders._user_level import Statement
@@ -54,7 +54,7 @@ class About:
         """Return what guarantees say: whom they cover, and which future they are about."""
         adapter, of_the_fit = scorer.adapter, self.covers == "fit"
         coverage = UserCoverage(
-            people=adapter.people if of_the_fit else "users whom the model was not fitted on",
+            users=adapter.people if of_the_fit else "users whom the model was not fitted on",
             assumes=self.assumes,
             in_fit=scorer.rows >= 0,
             of_the_fit=of_the_fit,
@@ -82,10 +82,7 @@ class About:
 
 def days_from(begin: int, days: float, horizon: Horizon) -> str:
     """Return which days the future is, from an instant in microseconds since 1970 on."""
-    span = f"the {days:.4g} days from {day_of(begin)} on"
-    if isinstance(horizon, float):
-        return f"{NEW_ITEMS} in {span}"
-    return f"{next_items(horizon)} in {span}"
+    return held_out_text(horizon, span=f"in the {days:.4g} days from {day_of(begin)}")
 
 
 def what_follows(past: Interactions, future: Interactions, horizon: Horizon) -> str:
@@ -93,7 +90,7 @@ def what_follows(past: Interactions, future: Interactions, horizon: Horizon) -> 
     begin, end = int(future.times.min()), int(future.times.max()) + 1
     if begin >= int(past.times.max()) and end - begin >= DAY:
         return days_from(begin, round((end - begin) / DAY), horizon)
-    return f"{NEW_ITEMS} next" if isinstance(horizon, float) else ""
+    return held_out_text(horizon, span="next") if isinstance(horizon, float) else ""
 
 
 def who(

@@ -364,7 +364,9 @@ def audited(subject: ModelUnderTest, _: Path) -> None:
     window = max(1.0, (int(times.max()) - int(times.min())) / DAY / 6)
     found = audit(subject.fitted, n_users=60, window=window)
     kinds = set(found.coverage["kind"])
-    expect({"miss-rank", "hit-rank"} <= kinds, "an audit does not measure the promises over users")
+    expect(
+        {"recall-rank", "hit-rank"} <= kinds, "an audit does not measure the promises over users"
+    )
     past = any(kind.startswith("calendar") for kind in kinds)
     if not subject.fitted.recipe().refits:
         expect(not past, "what cannot be fitted on the past is audited over the calendar")

@@ -1,4 +1,4 @@
-"""Tests over the calendar: models of several ages in each window."""
+"""Backtests on a temporal split: models of several ages in each window."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from surerec.errors import InputError, TooFewUsersError
 from surerec.evaluation._metrics import mean_and_error
 from surerec.evaluation._sets import (
     CHECKED_EPSILONS,
-    cut_sets,
     losses_at,
     refittable,
     risk_curve,
+    sets_at_thresholds,
 )
 from surerec.interactions import Interactions
 from surerec.precedence import Ties
@@ -48,12 +48,12 @@ if TYPE_CHECKING:
 
 AGES: Final = (
     "same window, other users",
-    "recalibrated and recounted",
-    "threshold renewed only",
+    "recalibrated and refitted",
+    "recalibrated only",
     "one window old",
     "two windows old",
 )
-"""The models that are compared, from the freshest to the oldest."""
+"""The compared models, from the newest to the oldest."""
 
 _SHORTEST: Final = 1e-6
 _MOST_DAYS: Final = 1_000_000
@@ -61,25 +61,24 @@ _MOST_DAYS: Final = 1_000_000
 
 @dataclass(frozen=True)
 class TemporalSplit:
-    """How held-out interactions are cut out of the calendar.
+    """Settings of a temporal split into windows.
 
     Attributes
     ----------
     days : float
         Length of a window.
     horizon : float or int
-        A number of next items in the window; a share takes all of the window.
+        Number of held-out items in a window; any share holds out all of the window.
     min_history : int
-        Users of whom less was known at a window's beginning are left out.
+        Users with fewer known items at the start of a window are left out.
     n_users : int
-        How many users calibrate, and are tested, at most, in each window.
+        Largest number of calibration users, and of test users, in each window.
     min_users : int
-        A model that would be calibrated or tested on fewer users is left out of a window.
+        Models with fewer calibration or test users are left out of a window.
     random_state : int
-        Of the choice of users.
+        Seed of the random choice of users.
     ties : {"order", "strict"}
-        Whether items of one instant precede each other; see
-        :func:`surerec.count_precedence`.
+        Whether items with equal times precede each other; see :func:`surerec.count_precedence`.
     """
 
     days: float
@@ -91,7 +90,7 @@ class TemporalSplit:
     ties: Ties = "order"
 
     def __post_init__(self) -> None:
-        must = f"a number of days above 0, and {_MOST_DAYS:,} at the most"
+        must = f"a number of days above 0 and at most {_MOST_DAYS:,}"
         check_number("days", self.days, _SHORTEST, _MOST_DAYS, must, ends=(True, True))
         check_horizon(self.horizon)
         for name in ("min_history", "n_users", "min_users"):
@@ -105,142 +104,141 @@ class TemporalSplit:
         return int(self.days * DAY)
 
     def cases(self, interactions: Interactions, begin: int) -> Cases:
-        """Return the cases of the window that begins then; none if nobody consumed anything."""
+        """Return the cases of the window that starts at `begin`; none if no user has any."""
         end = begin + self.length
         try:
             found = window_cases(
                 interactions, begin, end, self.horizon, min_history=self.min_history
             )
         except InputError:
-            nobody = np.empty(0, dtype=np.int64)
-            return Cases(interactions, nobody, nobody, nobody, begin)
+            none = np.empty(0, dtype=np.int64)
+            return Cases(interactions, none, none, none, begin)
         return found.sample(self.n_users, self.random_state)
 
 
-def temporal_windows(interactions: Interactions, calendar: TemporalSplit) -> list[int]:
-    """Return the beginnings of the windows that can be tested, the latest last.
+def temporal_windows(interactions: Interactions, split: TemporalSplit) -> list[int]:
+    """Return the start times of the test windows, the latest last.
 
-    A test window has three whole windows before it, for the oldest model to learn from and to be
-    calibrated on, and lies within the data.
+    A test window lies within the data and has three whole windows before it, on which the oldest
+    model is fitted and calibrated.
     """
     check_kind("interactions", interactions, Interactions, "Interactions")
-    check_kind("calendar", calendar, TemporalSplit, "a Calendar of windows")
+    check_kind("split", split, TemporalSplit, "TemporalSplit(…)")
     if not interactions.n_rows:
-        raise InputError("The data hold no interactions: there is no calendar to look at.")
+        raise InputError("The data have no interactions. Pass data with at least four windows.")
     first, last = int(interactions.times.min()), int(interactions.times.max()) + 1
-    n_windows = (last - first) // calendar.length
-    begins = [last - back * calendar.length for back in range(1, n_windows - 2)]
+    n_windows = (last - first) // split.length
+    begins = [last - back * split.length for back in range(1, n_windows - 2)]
     if not begins:
         raise InputError(
             f"{interactions.name or 'The data'}: {(last - first) / DAY:,.0f} days from "
-            f"{day_of(first)} to {day_of(last)} are too few for windows of {calendar.days:g} days; "
-            "at least four are needed."
+            f"{day_of(first)} to {day_of(last)} are less than four windows of {split.days:g} "
+            "days. Pass shorter windows."
         )
     return begins[::-1]
 
 
 def backtest(
     interactions: Interactions,
-    recipe: MeasureLike,
-    calendar: TemporalSplit,
+    measure: MeasureLike,
+    split: TemporalSplit,
     *,
     threshold: ThresholdUnit = "rank",
     guarantee: str | GuaranteeKind = "recall",
     epsilons: Sequence[float] = CHECKED_EPSILONS,
     n_windows: int | None = None,
 ) -> pl.DataFrame:
-    """Test models of several ages in window after window.
+    """Test models of several ages in successive windows.
 
-    Each test window [D, D + w) is served by models that differ in what they were counted and
-    calibrated on (see :data:`AGES`):
+    The test window [D, D + w) is served by models that differ in their fit and calibration (see
+    :data:`AGES`):
 
-    - *same window, other users*: counted up to D, calibrated on half of the window's users;
-    - *recalibrated and recounted*: calibrated on [D − w, D) with counts up to D − w, then counted
-      up to D: what ``PopulationConformal.recalibrate`` does;
-    - *threshold renewed only*: counts up to D − 2w stay, calibrated with them on [D − w, D);
-    - *one window old*: counted up to D − w and calibrated on [D − w, D), but not counted again;
-    - *two windows old*: the same, a window earlier.
+    - *same window, other users*: fitted up to D, calibrated on half of the window's users;
+    - *recalibrated and refitted*: calibrated on [D − w, D) with a fit up to D − w, then refitted up
+      to D, as ``PopulationConformal.recalibrate`` does;
+    - *recalibrated only*: fitted up to D − 2w, calibrated on [D − w, D);
+    - *one window old*: fitted up to D − w and calibrated on [D − w, D), without a refit;
+    - *two windows old*: the same, one window earlier.
 
-    What is known of a user is always up to D, and a scorer is fitted anew on the counts of each
-    date, so that nothing learned from later data has a part in it.
+    Histories always end at D. The scorer is fitted at each date, so that it never uses later data.
 
     Parameters
     ----------
     interactions : Interactions
-        The profiles.
-    recipe : str, Recipe or callable
-        What makes a scorer from statistics, as :func:`surerec.measures.as_measure` takes it. What
-        comes fitted is refused: it may have seen what it is tested on.
-    calendar : Calendar
+        Histories of users.
+    measure : str, Measure or callable
+        A measure, as :func:`surerec.measures.as_measure` accepts it. A fitted scorer raises an
+        error, as it may have seen the test data.
+    split : TemporalSplit
         The windows.
     threshold : {"rank", "score"}, default="rank"
-        Of the sets.
+        Unit of the thresholds.
     guarantee : {"recall", "hit"}, default="recall"
-        What is checked.
+        The guarantee to test.
     epsilons : sequence of float, optional
-        The significance levels.
+        Significance levels.
     n_windows : int, optional
-        Only the latest so many; by default all.
+        Number of latest windows; by default all.
 
     Returns
     -------
     polars.DataFrame
-        ``window`` (its first day), ``model``, ``epsilon``, ``loss``, ``loss_se`` (of the test
-        users' mean loss), ``calibration_se`` (the same of the calibration users, at their cut),
-        ``size`` (null below the floor), ``floor`` (the smallest ε that the calibration users
-        support), ``n_calibration``, ``n_test``, ``unknown`` (mean over test users of the share of
-        their items that the model did not know).
+        ``window`` (its first day), ``model``, ``epsilon``, ``loss``, ``loss_se`` (standard error of
+        the test users' mean loss), ``calibration_se`` (that of the calibration users), ``size``
+        (null below the floor), ``floor`` (the smallest ε that the calibration users support),
+        ``n_calibration``, ``n_test``, ``unknown`` (mean share, over test users, of items unknown to
+        the model).
 
     Raises
     ------
     InputError
-        If the data are too short for the windows, no window has enough people, or the scorer cannot
-        be fitted on the past.
+        If the data are too short for the windows, no window has enough users, or the scorer cannot
+        be refitted.
     """
     check_choice("threshold", threshold, get_args(ThresholdUnit))
     find_guarantee(guarantee)
     levels = check_numbers("epsilons", epsilons).tolist()
     if n_windows is not None:
         check_whole("n_windows", n_windows)
-    made = refittable(recipe)
-    begins = temporal_windows(interactions, calendar)[-n_windows if n_windows else 0 :]
-    # Windows share fits and outcomes: what is kept is needed again for the next two windows.
-    cases = lru_cache(maxsize=4)(partial(calendar.cases, interactions))
+    fresh = refittable(measure)
+    begins = temporal_windows(interactions, split)[-n_windows if n_windows else 0 :]
+    # The caches hold fits and outcomes that the next two windows need again.
+    cases = lru_cache(maxsize=4)(partial(split.cases, interactions))
 
     @lru_cache(maxsize=4)
     def fitted(date: int) -> tuple[PrecedenceStatistics, Scorer]:
-        statistics = made.count(interactions.until(date), calendar.ties)
-        return statistics, made.fit(statistics)
+        statistics = fresh.count(interactions.until(date), split.ties)
+        return statistics, fresh.fit(statistics)
 
     @lru_cache(maxsize=9)
     def observed(date: int, window: int) -> Outcomes:
-        """Return how a model that was counted up to a date does in a window."""
+        """Return the outcomes in a window of a model fitted up to a date."""
         statistics, scorer = fitted(date)
-        doing = f"Futures from {day_of(window)}"
+        doing = f"Scoring users from {day_of(window)}"
         keep = threshold == "score"
         return observe(scorer, statistics, cases(window), keep_candidates=keep, doing=doing)
 
     rows = []
     for begin in begins:
-        one, two = begin - calendar.length, begin - 2 * calendar.length
-        # When each was counted to be calibrated, the window of that, and when to be tested.
+        one, two = begin - split.length, begin - 2 * split.length
+        # End of the fit for calibration, window of calibration, and end of the fit for the test.
         dates = (begin, begin, begin), (one, one, begin), (two, one, two), (one,) * 3, (two,) * 3
-        for model, (counted, window, counted_then) in zip(AGES, dates, strict=True):
-            if min(len(cases(window)), len(cases(begin))) < calendar.min_users:
+        for model, (calibrated, window, tested) in zip(AGES, dates, strict=True):
+            if min(len(cases(window)), len(cases(begin))) < split.min_users:
                 continue
             try:
-                found = observed(counted, window), observed(counted_then, begin)
+                found = observed(calibrated, window), observed(tested, begin)
             except TooFewUsersError:
-                continue  # there was nothing to learn from yet
-            if min(map(len, found)) >= calendar.min_users:
+                continue  # too few users to fit a learned measure
+            if min(map(len, found)) >= split.min_users:
                 about = {"window": day_of(begin), "model": model}
-                compared = _compare(*found, threshold, guarantee, levels, calendar.random_state)
+                compared = _compare(*found, threshold, guarantee, levels, split.random_state)
                 rows += [about | row for row in compared]
     if not rows:
         raise InputError(
-            f"{interactions.name or 'The data'}: in no window of {calendar.days:g} days did "
-            f"{calendar.min_users} users of whom {calendar.min_history} items were known consume "
-            "anything; set longer windows."
+            f"{interactions.name or 'The data'}: no window of {split.days:g} days has "
+            f"{split.min_users} users with {split.min_history} known items. Pass longer "
+            "windows."
         )
     return pl.DataFrame(rows, schema_overrides={"size": pl.Float64})
 
@@ -253,14 +251,14 @@ def _compare(
     epsilons: Sequence[float],
     random_state: int,
 ) -> Iterator[dict[str, Any]]:
-    """Yield how the tested users did with the thresholds of the others, a row for each ε."""
+    """Yield a row per ε: the loss of the tested users at the thresholds of the others."""
     curves = [risk_curve(found, threshold, guarantee) for found in (calibration, tested)]
     users = np.arange(len(tested))
     if calibration is tested:
         half = np.random.default_rng(random_state).permutation(len(tested)) % 2 == 0
         curves = [curves[0].of_owners(half), curves[1].of_owners(~half)]
         users = np.flatnonzero(~half)
-    found = cut_sets(curves[0], curves[1], tested, users, threshold, epsilons)
+    found = sets_at_thresholds(curves[0], curves[1], tested, users, threshold, epsilons)
     for epsilon, at, losses, sizes in zip(epsilons, *found, strict=True):
         yield {
             "epsilon": epsilon,

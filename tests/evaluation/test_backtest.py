@@ -1,4 +1,4 @@
-"""Over the calendar, nothing that happens later has a part in a score."""
+"""Backtests use no later data."""
 
 import numpy as np
 import polars as pl
@@ -27,25 +27,25 @@ def make_scorer(statistics):
 
 
 @pytest.fixture(scope="module")
-def calendar():
+def windows():
     return TemporalSplit(DAYS, n_users=10_000, min_users=5)
 
 
 @pytest.fixture(scope="module")
-def found(films, calendar):
-    return backtest(films, make_scorer, calendar, epsilons=[EPSILON])
+def found(films, windows):
+    return backtest(films, make_scorer, windows, epsilons=[EPSILON])
 
 
-def test_windows_lie_within_the_data_with_three_before_them(films, calendar):
-    begins = temporal_windows(films, calendar)
-    assert begins[-1] + calendar.length == films.times.max() + 1
-    assert np.diff(begins).tolist() == [calendar.length] * (len(begins) - 1)
-    assert begins[0] - 3 * calendar.length >= films.times.min()
-    assert begins[0] - 4 * calendar.length < films.times.min()
+def test_windows_lie_within_the_data_after_three_others(films, windows):
+    begins = temporal_windows(films, windows)
+    assert begins[-1] + windows.length == films.times.max() + 1
+    assert np.diff(begins).tolist() == [windows.length] * (len(begins) - 1)
+    assert begins[0] - 3 * windows.length >= films.times.min()
+    assert begins[0] - 4 * windows.length < films.times.min()
 
 
 def losses_by_hand(films, counted_until, begin, end, threshold):
-    """Rank every future of the window with counts up to a date, the slow way."""
+    """Rank the held-out items of the window with statistics up to a date, one by one."""
     counts = sr.count_precedence(films.until(counted_until))
     scorer = make_scorer(counts)
     cases = window_cases(films, begin, end, 0.4)
@@ -63,13 +63,13 @@ def losses_by_hand(films, counted_until, begin, end, threshold):
     return losses
 
 
-@pytest.mark.parametrize("model", ["recalibrated and recounted", "one window old"])
-def test_rows_are_those_of_recalibrating_by_hand(films, calendar, found, model):
-    begin, w = temporal_windows(films, calendar)[-1], calendar.length
+@pytest.mark.parametrize("model", ["recalibrated and refitted", "one window old"])
+def test_rows_equal_those_of_recalibration_by_hand(films, windows, found, model):
+    begin, w = temporal_windows(films, windows)[-1], windows.length
     by_hand = sr.PopulationConformal("CM12", threshold="rank", n_calibration=10_000)
     by_hand.fit(films.until(begin - w)).recalibrate(films.until(begin))
     threshold = by_hand.calibration_.curve("recall").threshold(EPSILON)
-    counted = begin if model == "recalibrated and recounted" else begin - w
+    counted = begin if model == "recalibrated and refitted" else begin - w
     losses = losses_by_hand(films, counted, begin, begin + w, threshold)
     (row,) = found.filter(window=day_of(begin), model=model).to_dicts()
     assert row["loss"] == pytest.approx(np.mean(losses))
@@ -77,8 +77,8 @@ def test_rows_are_those_of_recalibrating_by_hand(films, calendar, found, model):
     assert row["loss_se"] == pytest.approx(np.std(losses, ddof=1) / len(losses) ** 0.5)
 
 
-def test_every_window_has_every_age(films, calendar, found):
-    windows = [day_of(begin) for begin in temporal_windows(films, calendar)]
+def test_every_window_has_every_age(films, windows, found):
+    windows = [day_of(begin) for begin in temporal_windows(films, windows)]
     expected = [(window, model) for window in windows for model in AGES]
     assert found.select("window", "model").rows() == expected
 
@@ -89,8 +89,8 @@ def test_half_of_the_window_calibrates_for_the_other(found):
     assert (same["n_calibration"] + same["n_test"]).to_list() == all_of_it["n_test"].to_list()
 
 
-def test_items_that_came_up_later_are_unknown_and_missed():
-    """Everybody takes new items in the last window: no older model has them."""
+def test_later_items_are_unknown_and_missed():
+    """All users consume new items in the last window, which no older model knows."""
     items, times, offsets = [], [], [0]
     day = 86_400_000_000
     for user in range(60):
@@ -103,62 +103,63 @@ def test_items_that_came_up_later_are_unknown_and_missed():
     renewed = last.filter(pl.col("model") != AGES[0])
     assert renewed["loss"].to_list() == [1.0] * len(renewed)
     assert renewed["unknown"].to_list() == [1.0] * len(renewed)
-    recounted = last.filter(pl.col("model") == AGES[1])
-    assert (recounted["floor"] + 1e-9 >= 1 / (recounted["n_calibration"] + 1)).all()
+    refitted = last.filter(pl.col("model") == AGES[1])
+    assert (refitted["floor"] + 1e-9 >= 1 / (refitted["n_calibration"] + 1)).all()
     for row in found.to_dicts():
         assert (row["size"] is None) == (row["epsilon"] + 1e-9 < row["floor"])
 
 
-def test_too_short_and_too_empty_calendars_are_refused(films):
-    with pytest.raises(InputError, match="too few for windows of 700 days"):
+def test_too_short_and_too_empty_windows_are_rejected(films):
+    with pytest.raises(InputError, match="less than four windows of 700 days"):
         backtest(films, make_scorer, TemporalSplit(700))
-    with pytest.raises(InputError, match="in no window of 60 days did 5000 users"):
+    with pytest.raises(InputError, match="no window of 60 days has 5000 users"):
         backtest(films, make_scorer, TemporalSplit(60, min_users=5000))
 
 
-def test_what_comes_fitted_is_refused(films):
+def test_a_fitted_scorer_is_rejected(films):
     fitted = MeasureScorer(sr.count_precedence(films), "CM12")
-    with pytest.raises(sr.InputError, match="CM12 comes fitted and cannot be fitted"):
+    with pytest.raises(sr.InputError, match="CM12 is already fitted and cannot be refitted"):
         backtest(films, fitted, TemporalSplit(DAYS))
     found = audit(films, fitted, n_users=40, window=DAYS)
     assert found.calendar is None
     assert any(
-        "The calendar is left out: the scorer CM12 comes fitted" in why for why in found.skipped
+        "The calendar is left out: the scorer CM12 is already fitted" in why
+        for why in found.skipped
     )
 
 
 def changed_later(films, time):
-    """The same data, but for what everybody took from an instant on."""
+    """Return the data with other items for all users from a time on."""
     later = films.times >= time
     items = films.item_codes.copy()
-    chance = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     for user in range(films.n_users):
         rows = slice(films.offsets[user], films.offsets[user + 1])
         new = np.flatnonzero(later[rows]) + films.offsets[user]
         free = np.setdiff1d(np.arange(films.n_items), items[rows][~later[rows]])
-        items[new] = chance.permutation(free)[: len(new)]
+        items[new] = rng.permutation(free)[: len(new)]
     return sr.Interactions(films.users, films.items, films.offsets, items, films.times)
 
 
-def unchanged_by_what_comes_later(films, recipe_of):
-    """Return whether an early window comes out the same whatever everybody consumes afterwards.
+def unchanged_by_what_comes_later(films, measure_of):
+    """Return whether an early window is the same whatever users consume later.
 
-    `recipe_of` returns what is fitted, for each data set.
+    `measure_of` returns the measure for each data set.
     """
     days = (films.times.max() - films.times.min()) / DAY / 5.01
-    calendar = TemporalSplit(days, min_users=10)
-    early, late = temporal_windows(films, calendar)
+    windows = TemporalSplit(days, min_users=10)
+    early, late = temporal_windows(films, windows)
     first, other = (
-        backtest(data, recipe_of(data), calendar, threshold="score", epsilons=[0.2, 0.5])
+        backtest(data, measure_of(data), windows, threshold="score", epsilons=[0.2, 0.5])
         for data in (films, changed_later(films, late))
     )
-    assert not first.equals(other)  # but for the planted change all is alike
+    assert not first.equals(other)  # only the changed items differ
     first, other = (found.filter(window=day_of(early)) for found in (first, other))
     assert len(first) > 2
     return first.equals(other)
 
 
-def test_what_others_do_later_changes_nothing(films):
+def test_later_interactions_change_nothing(films):
     assert unchanged_by_what_comes_later(films, lambda _: "CM12")
 
 
@@ -168,14 +169,14 @@ def few():
 
 
 @pytest.mark.slow
-def test_the_learned_measure_is_learned_from_nothing_later(few):
+def test_the_learned_measure_uses_no_later_data(few):
     assert unchanged_by_what_comes_later(few, lambda _: "learned")
 
 
 @pytest.mark.slow
-def test_trees_that_were_grown_on_all_of_the_data_are_found(few):
+def test_trees_fitted_on_all_data_are_detected(few):
     def looks_ahead(data):
-        """Count up to then, and score by trees that learned from what followed."""
+        """Score past statistics by trees fitted on later data."""
         learned = LearnedModel.train(sr.count_precedence(data))
 
         def fit(statistics):
