@@ -168,12 +168,12 @@ def test_the_check_leaves_what_is_fitted_alone(dense):
 
 def test_an_audit_says_that_a_declaration_is_false(dense):
     found = audit(dense, Liar, n_users=400, window=120)
-    assert found.overall.startswith(f"Liar {FALSE}. Calibrated as declared, it delivers")
+    assert found.overall.startswith(f"Liar {FALSE}. Calibrated as declared: ")
     assert f"Liar {FALSE}" in found.findings[0]
     said = {each.kind: each.verdict for each in found.verdicts}
-    assert said["miss-rank-as-used"] == said["miss-score-as-used"] == "does not hold"
+    assert said["recall-rank-as-used"] == said["recall-score-as-used"] == "does not hold"
     assert not {"holds", "conservative"} & set(said.values())
-    assert "need not for users whom Liar learned from" in found.verdicts[0].sentence
+    assert "may fail for users that Liar was fitted on" in found.verdicts[0].sentence
 
 
 @pytest.mark.parametrize(
@@ -257,9 +257,9 @@ def test_recalibrating_holds_others_out(dense):
 def test_an_audit_measures_both_ways_of_calibrating(dense):
     found = audit(dense, Memory, n_users=400, window=120)
     verdicts = {each.kind: each for each in found.verdicts}
-    assert verdicts["miss-rank"].kept
-    assert verdicts["miss-rank-as-used"].verdict == "does not hold"
-    assert "calibrated on users it learned from" in verdicts["miss-rank-as-used"].name
+    assert verdicts["recall-rank"].kept
+    assert verdicts["recall-rank-as-used"].verdict == "does not hold"
+    assert "calibrated on users of its fit" in verdicts["recall-rank-as-used"].name
     assert any("fitted on half of the users" in why for why in found.skipped)
     assert not any(kind.endswith("as-used") for kind in audit(dense, "CM12").coverage["kind"])
 

@@ -271,7 +271,7 @@ def test_a_row_in_the_table_makes_it_known_everywhere(many, tmp_path):
     assert back.recommend(history=history, confidence=0.8).to_frame().equals(picks.to_frame())
     found = audit(many, "CM12", n_users=120, window=120)
     names = dict(found.coverage.select("kind", "name").iter_rows())
-    assert names["half-rank"] == "User-level half of the next 4, cut by rank"
+    assert names["half-rank"] == "User-level half of the next 4, rank threshold"
 
 
 @pytest.mark.parametrize("threshold", ["rank", "score"])

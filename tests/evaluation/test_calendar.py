@@ -121,9 +121,10 @@ def test_what_comes_fitted_is_refused(films):
     with pytest.raises(sr.InputError, match="CM12 comes fitted and cannot be fitted"):
         backtest(films, fitted, TemporalSplit(DAYS))
     found = audit(films, fitted, n_users=40, window=DAYS)
-    assert found.calendar is None
+    assert found.windows is None
     assert any(
-        "The calendar is left out: the scorer CM12 comes fitted" in why for why in found.skipped
+        "The temporal split is left out: the scorer CM12 comes fitted" in why
+        for why in found.skipped
     )
 
 

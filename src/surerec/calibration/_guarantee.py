@@ -235,7 +235,7 @@ class GuaranteeKind(ABC):
         )
 
     def title(self, future: str) -> str:
-        """Return a few words for the reports of audits, such as "miss rate"."""
+        """Return a few words for the reports of audits, such as "recall"."""
         return self.report.format(future=future)
 
     def unknown(self, loss: float, lacking: str) -> str:
@@ -275,7 +275,7 @@ class Recall(GuaranteeKind):
     name = "recall"
     prefix = "recall"
     horizon = 0.4
-    kind = "miss"
+    kind = "recall"
     guarantees = "recall"
     by_group = True
     audited = ("rank", "score")
@@ -285,7 +285,7 @@ class Recall(GuaranteeKind):
         "on average over calibration users, {loss:.1%} of what a user consumed next was {lacking}"
     )
     few_words = "keeps {confidence:.0%} of items new to the user that they will consume"
-    report = "miss rate"
+    report = "recall"
 
 
 class Hit(GuaranteeKind):
