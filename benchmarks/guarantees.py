@@ -1,4 +1,4 @@
-"""The tables of docs/guarantees.md and docs/als.md, beside those of ``benchmarks.new_users``.
+"""The tables of docs/guarantees.md and docs/als.md, except those of ``benchmarks.new_users``.
 
 ``python -m benchmarks.guarantees ml-1m [--tables misses sizes per_user hits calendar slates
 probabilities lists] [--measures CM12 als]`` prints each table. ``drifting`` is synthetic data that
@@ -59,13 +59,13 @@ class Popularity(Scorer):
         return support
 
 
-def recipe_of(name: str) -> Measure:
-    """Return the recipe of a measure, or of "popularity"."""
+def measure_of(name: str) -> Measure:
+    """Return a measure by name, or "popularity"."""
     return OwnMeasure(Popularity) if name == "popularity" else as_measure(name)
 
 
 class Study:
-    """One data set and what was asked for, with a method for each table."""
+    """One data set with its options, and a method for each table."""
 
     def __init__(self, data: sr.Interactions, given: argparse.Namespace) -> None:
         self.data, self.given = data, given
@@ -77,8 +77,8 @@ class Study:
         """Yield each measure with its ranks of the held-out interactions of the same users."""
         cases = profile_cases(self.data, horizon).sample(self.given.users, 0)
         for name in (*self.given.measures, *more):
-            recipe = recipe_of(name)
-            scorer, about = recipe.fit(self.statistics), self.statistics
+            measure = measure_of(name)
+            scorer, about = measure.fit(self.statistics), self.statistics
             yield name, observe(scorer, about, cases, keep_candidates=True, allowed=allowed)
 
     def misses(self) -> list[pl.DataFrame]:
@@ -132,10 +132,10 @@ class Study:
         ]
 
     def calendar(self) -> list[pl.DataFrame]:
-        """Compute what models of several ages miss, averaged over windows of 30 days."""
+        """Compute the miss rate of models of several ages, averaged over windows of 30 days."""
         calendar, levels = TemporalSplit(30, n_users=self.given.users), (0.1, 0.2, 0.3)
         return [
-            backtest(self.data, recipe_of(name), calendar, epsilons=levels)
+            backtest(self.data, measure_of(name), calendar, epsilons=levels)
             .group_by("model", "epsilon", maintain_order=True)
             .agg(pl.col("loss", "unknown").mean(), pl.col("floor").max(), pl.len(),
                  pl.col("size").fill_null(np.nan).mean())
@@ -151,22 +151,22 @@ class Study:
             best = outcomes.values[:, at], outcomes.masses[:, at]
             features = list_features(outcomes.n_known, *best)
             half = np.random.default_rng(0).permutation(n) < n // 2
-            said = hit_probabilities(features[half], hit[half], features[~half]).probability
-            table = pl.DataFrame({"said": said, "happened": hit[~half].astype(float)})
+            predicted = hit_probabilities(features[half], hit[half], features[~half]).probability
+            table = pl.DataFrame({"predicted": predicted, "happened": hit[~half].astype(float)})
             bins = (
-                table.group_by((pl.col("said") * 10).floor().clip(0, 9).alias("group"))
-                .agg(pl.col("said", "happened").mean(), pl.len().alias("n"))
+                table.group_by((pl.col("predicted") * 10).floor().clip(0, 9).alias("group"))
+                .agg(pl.col("predicted", "happened").mean(), pl.len().alias("n"))
                 .sort("group")
             )
-            gap = float(np.average((bins["said"] - bins["happened"]).abs(), weights=bins["n"]))
+            gap = float(np.average((bins["predicted"] - bins["happened"]).abs(), weights=bins["n"]))
             found.append(bins.with_columns(group=pl.lit(name), calibration_error=gap))
         return found
 
     def probabilities(self) -> list[pl.DataFrame]:
-        """Compare each item's predicted probability with the share that consumed it."""
+        """Compare the predicted probability of items with the share of users who consumed them."""
         cases, found = profile_cases(self.data, 0.4).sample(self.given.users, 0), []
         for name in self.given.measures:
-            scorer, half = recipe_of(name).fit(self.statistics), np.arange(len(cases)) % 2 == 0
+            scorer, half = measure_of(name).fit(self.statistics), np.arange(len(cases)) % 2 == 0
             one = item_reliability(scorer, self.statistics, cases[half], cases[~half])
             found.append(one.with_columns(scorer=pl.lit(name)))
         return found
@@ -200,7 +200,7 @@ TABLES: Final[dict[str, Callable[[Study], list[pl.DataFrame]]]] = {
 
 
 def main() -> None:
-    """Print the tables that were asked for."""
+    """Print the selected tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("data", nargs="+", help="data sets, ratings files, or drifting")
     parser.add_argument("--tables", nargs="+", choices=list(TABLES), default=list(TABLES))

@@ -20,25 +20,28 @@ _IMAGES = Path(__file__).parents[1] / "docs" / "images"
 _USER = 196
 _KINDS = {
     "item-time": "item by item (the paper), in time order",
-    "miss-score": "over users: share of what is taken",
+    "recall-score": "user-level: recall",
     "hit": "over users: at least one hit",
 }
 
 
 def split() -> Figure:
-    """Draw whose items calibrate: the person's own, or other people's futures."""
+    """Draw which items calibrate: the user's own, or held-out items of other users."""
     figure, axes_of = panels(1, 2, (9, 2.9))
     own, users = next(axes_of), next(axes_of)
-    for axes, title in ((own, "Item by item: your own items"), (users, "Over users: other people")):
+    for axes, title in (
+        (own, "Item-level: the user's own items"),
+        (users, "User-level: other users"),
+    ):
         blank(axes)
         axes.set_title(title, loc="left")
         axes.set(xlim=(-3.6, 12.5), ylim=(-0.4, 3.9))
-    _row(own, 3, "you", ["known"] * 4 + ["calibrates"] * 4 + ["asked"] * 3)
-    own.text(-3.5, 1.9, "What comes next is compared with the\nlatest half of what you took.")
+    _row(own, 3, "you", ["known"] * 4 + ["calibrates"] * 4 + ["unknown"] * 3)
+    own.text(-3.5, 1.9, "What comes next is compared with the\nlatest half of your history.")
     own.text(-3.5, 0.6, "Holds if the two are alike:\ntaste must not drift.")
     for height, who, known in ((3, "Ann", 6), (2, "Bob", 4), (1, "Eve", 7)):
         _row(users, height, who, ["known"] * known + ["calibrates"] * (11 - known - 1))
-    _row(users, 0, "you", ["known"] * 7 + ["asked"] * 3)
+    _row(users, 0, "you", ["known"] * 7 + ["unknown"] * 3)
     return figure
 
 
@@ -46,7 +49,7 @@ def _row(axes: Axes, height: float, who: str, cells: list[str]) -> None:
     looks: dict[str, dict[str, Any]] = {
         "known": {"facecolor": LINES[0].color, "edgecolor": "white"},
         "calibrates": {"facecolor": LINES[1].color, "edgecolor": "white", "hatch": "//"},
-        "asked": {"facecolor": "white", "edgecolor": "black", "linestyle": ":"},
+        "unknown": {"facecolor": "white", "edgecolor": "black", "linestyle": ":"},
     }
     axes.text(-0.4, height + 0.3, who, ha="right")
     for place, kind in enumerate(cells):
@@ -56,7 +59,7 @@ def _row(axes: Axes, height: float, who: str, cells: list[str]) -> None:
 
 
 def nested(model: sr.PopulationConformal) -> Figure:
-    """Draw one person's sets: as the confidence rises, items come in and none leaves."""
+    """Draw the nested sets of one user: they grow with the confidence."""
     figure, axes_of = panels(1, 1, (7, 3.4))
     axes = next(axes_of)
     everything = model.recommend(user=_USER, confidence=0.999).to_frame()
@@ -73,8 +76,8 @@ def nested(model: sr.PopulationConformal) -> Figure:
     return figure
 
 
-def delivered(films: sr.Interactions) -> Figure:
-    """Draw promised against delivered for three kinds of promises."""
+def nominal_and_observed(films: sr.Interactions) -> Figure:
+    """Draw observed against nominal levels for three kinds of guarantees."""
     found = audit(films, "CM12", n_users=900, random_state=0).coverage
     figure, axes_of = panels(1, 1, (6.4, 4.2))
     axes = next(axes_of)
@@ -85,19 +88,19 @@ def delivered(films: sr.Interactions) -> Figure:
         low, high = (rows["observed"] - rows["low"], rows["high"] - rows["observed"])
         axes.errorbar(rows["nominal"], rows["observed"], yerr=[low, high], label=words,
                       capsize=2, elinewidth=0.8, **line.thin())  # fmt: skip
-    axes.text(0.97, 0.56, "less than promised", ha="right", color="#555555")
+    axes.text(0.97, 0.56, "below nominal", ha="right", color="#555555")
     axes.set(xlim=(0.48, 0.97), ylim=(0.45, 1), xlabel="nominal", ylabel="observed")
-    axes.set_title("MovieLens 100K, what people took later: was it in the set?")
+    axes.set_title("MovieLens 100K: items consumed later")
     axes.legend(loc="upper left")
     return figure
 
 
 def main() -> None:
-    """Draw all of them."""
+    """Draw all pictures."""
     films = sr.load_dataset("ml-100k")
     model = sr.PopulationConformal("CM12").fit(films)
     with styled():
-        drawn = {"split": split(), "nested": nested(model), "observed": delivered(films)}
+        drawn = {"split": split(), "nested": nested(model), "observed": nominal_and_observed(films)}
         for name, figure in drawn.items():
             (_IMAGES / f"picture-{name}.png").write_bytes(render(figure)["png"])
             print(f"docs/images/picture-{name}.png")

@@ -294,7 +294,7 @@ def overall(
         conclusion = _conclusion(fresh.verdict, fresh.row)
         aged = f" A model two windows old has {_levels(old.row)}." if old is not None else ""
         sentences.append(
-            f"Recalibrated every {window:g} days: {_levels(fresh.row)}: {conclusion}.{aged}"
+            f"Recalibrated every {window:g} days, it has {_levels(fresh.row)}: {conclusion}.{aged}"
         )
     if limits:
         sentences.append(f"All of this may fail for {limits}: see the findings.")
