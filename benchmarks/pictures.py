@@ -10,7 +10,7 @@ import polars as pl
 
 import surerec as sr
 from surerec.audit import audit
-from surerec.reports.figures import LINES, blank, panels, render, styled
+from surerec.reports.figures import LINES, panels, render, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,8 @@ def split() -> Figure:
         (own, "Item-level: the user's own items"),
         (users, "User-level: other users"),
     ):
-        blank(axes)
+        axes.set_axis_off()
+        axes.grid(visible=False)
         axes.set_title(title, loc="left")
         axes.set(xlim=(-3.6, 12.5), ylim=(-0.4, 3.9))
     _row(own, 3, "you", ["known"] * 4 + ["calibrates"] * 4 + ["unknown"] * 3)

@@ -54,8 +54,7 @@ def test_a_member_with_an_unsafe_path_is_not_offered(pack, folder, name):
 
 
 @pytest.mark.parametrize(
-    "files",
-    [{"bomb.csv": bytes(20_000_000)}, {f"{i}.csv": bytes(1_000_000) for i in range(9)}],
+    "files", [{"bomb.csv": bytes(20_000_000)}, {f"{i}.csv": bytes(1_000_000) for i in range(9)}]
 )
 def test_a_zip_bomb_raises(pack, folder, monkeypatch, files):
     monkeypatch.setattr(_download, "_MAX_UNPACKED", 3_000_000)

@@ -11,43 +11,13 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from surerec._arguments import (
-    check_number,
-    check_optional_text,
-    check_random_state,
-    check_whole,
-)
+from surerec._arguments import check_number, check_optional_text, check_random_state, check_whole
 from surerec._progress import stage
+from surerec.audit import _segments, _verdicts
 from surerec.audit._items import drift_row, observe_items
 from surerec.audit._profiles import Finding, data_notes, default_window, profile_findings
 from surerec.audit._report import Audit
-from surerec.audit._segments import (
-    Segments,
-    by_history_length,
-    finding_segments,
-    group_guarantee_rows,
-    read_segments,
-    segment_rows,
-)
-from surerec.audit._subject import (
-    AuditedUsers,
-    AuditSubject,
-    choose_audited,
-    subject_of,
-)
-from surerec.audit._verdicts import (
-    FEWEST_USERS,
-    LEVEL,
-    coverage_row,
-    coverage_rows,
-    interval_over_windows,
-    is_guaranteed,
-    leak_findings,
-    new_user_rows,
-    of_kind,
-    of_row,
-    overall,
-)
+from surerec.audit._subject import AuditedUsers, AuditSubject, choose_audited, subject_of
 from surerec.calibration import GUARANTEE_KINDS, codes_in, find_guarantee, observe, profile_cases
 from surerec.errors import InputError
 from surerec.evaluation import (
@@ -143,7 +113,7 @@ def audit(
     >>> {verdict.kind: verdict.kept for verdict in found.verdicts}["recall-score"]
     True
     """
-    check_whole("n_users", n_users, lowest=FEWEST_USERS)
+    check_whole("n_users", n_users, lowest=_verdicts.FEWEST_USERS)
     check_random_state(random_state)
     check_optional_text("name", name)
     if window is not None:
@@ -151,9 +121,9 @@ def audit(
         check_number("window", window, 1, _MOST_DAYS, must, ends=(True, True))
     statistics, subject = subject_of(data, measure, name)
     profiles = statistics.require_profiles("an audit needs users")
-    found = read_segments(segments, user_segments, profiles.users, subject.segments)
+    found = _segments.read_segments(segments, user_segments, profiles.users, subject.segments)
     audited = choose_audited(subject, statistics, n_users, random_state)
-    by = None if found is None else Segments(found, audited.users, subject.segments)
+    by = None if found is None else _segments.Segments(found, audited.users, subject.segments)
     days = window or subject.window
     run = _Run(subject, statistics, audited, n_users, random_state, days, by)
     run.measure()
@@ -174,7 +144,7 @@ class _Run:
     n_users: int
     random_state: int
     window: float | None
-    segments: Segments | None
+    segments: _segments.Segments | None
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
     """The rows of each table."""
     windows: pl.DataFrame | None = None
@@ -247,9 +217,8 @@ class _Run:
         ):
             if applies:
                 raise _LeftOutError(f"{subject.name} {why}")
-        threshold: ThresholdUnit = (
-            "score" if subject.comparable and "score" in guarantee.audited else "rank"
-        )
+        has_score = subject.comparable and "score" in guarantee.audited
+        threshold: ThresholdUnit = "score" if has_score else "rank"
         test = new_user_test(
             self.interactions,
             subject.measure,
@@ -264,7 +233,8 @@ class _Run:
         )
         name = f"{subject.title(guarantee)}, {threshold} threshold"
         self.tests.append(test)
-        self.rows["coverage"] += new_user_rows(f"{guarantee.kind}-{threshold}", name, test)
+        kind = f"{guarantee.kind}-{threshold}"
+        self.rows["coverage"] += _verdicts.new_user_rows(kind, name, test)
 
     def item_level(self) -> None:
         """Measure the coverage of item-level sets, in time order and in random order."""
@@ -281,7 +251,7 @@ class _Run:
                 random_state=self.random_state,
             )
             name = f"Item-level p-values, {order} order"
-            self.rows["coverage"] += coverage_rows(f"item-{order}", name, measured)
+            self.rows["coverage"] += _verdicts.coverage_rows(f"item-{order}", name, measured)
             if order == "time":
                 self.add_segments("item-time", measured, users, n_known)
             if online is not None:
@@ -294,9 +264,8 @@ class _Run:
         subject, audited = self.subject, self.audited
         horizon, units = subject.horizon(guarantee), self.threshold_units(guarantee)
         outcomes = self.observed(horizon, audited.users, keep_candidates="score" in units)
-        seen = None
-        if len(audited.learned_from):
-            seen = self.observed(horizon, audited.learned_from)
+        fitted = audited.learned_from
+        seen = self.observed(horizon, fitted) if len(fitted) else None
         for threshold in units:
             kind = f"{guarantee.kind}-{threshold}"
             name = f"User-level {subject.title(guarantee)}, {threshold} threshold"
@@ -304,17 +273,16 @@ class _Run:
                 measure_sets, outcomes, threshold, guarantee, random_state=self.random_state
             )
             common = measured()
-            self.rows["coverage"] += coverage_rows(kind, name, common)
+            self.rows["coverage"] += _verdicts.coverage_rows(kind, name, common)
             if seen is not None:
                 used = measured(calibration=risk_curve(seen, threshold, guarantee))
                 used_name = f"{name}, calibrated on users of its fit"
-                self.rows["coverage"] += coverage_rows(f"{kind}-as-used", used_name, used)
+                self.rows["coverage"] += _verdicts.coverage_rows(f"{kind}-as-used", used_name, used)
             users, by = outcomes.cases.users, self.segments
             segments = None if by is None else by.thresholds(users)
             own = common if segments is None else measured(groups=segments)
-            self.add_segments(
-                kind, common, users, outcomes.n_known if guarantee.by_group else None, own
-            )
+            n_known = outcomes.n_known if guarantee.by_group else None
+            self.add_segments(kind, common, users, n_known, own)
 
     def threshold_units(self, guarantee: GuaranteeKind) -> Sequence[ThresholdUnit]:
         """Return the units of thresholds; only ranks if scores cannot be compared or held."""
@@ -332,11 +300,9 @@ class _Run:
     ) -> Outcomes:
         """Return the ranks of the held-out items of some users."""
         cases, measure = self.cases(horizon, users), self.subject.measure
-        if len(cases) < FEWEST_USERS:
-            raise _LeftOutError(
-                f"only {len(cases)} users have {self.subject.min_history} known items and "
-                f"a horizon of {horizon}"
-            )
+        if len(cases) < _verdicts.FEWEST_USERS:
+            known = f"{self.subject.min_history} known items"
+            raise _LeftOutError(f"only {len(cases)} users have {known} and a horizon of {horizon}")
         scorer, fitted_on = self.audited.scorer, self.audited.fitted_on
         if self.subject.fitted_users and measure.refits:
             fitted_on = measure.count(self.interactions.keeping(~cases.future_rows()))
@@ -355,14 +321,14 @@ class _Run:
 
     def group_guarantees(self) -> None:
         """Measure the coverage of the sets of random groups."""
-        scorer = self.audited.scorer
+        scorer, fitted_on = self.audited.scorer, self.audited.fitted_on
         if scorer.leaves_users_out is not True:
             raise _LeftOutError(f"{self.subject.name} cannot leave users out of a score")
         cases = self.cases(self.subject.horizon(find_guarantee("recall")), self.audited.users)
-        rows = list(group_guarantee_rows(scorer, self.audited.fitted_on, cases, self.random_state))
-        if not rows:
+        found = _segments.group_guarantee_rows(scorer, fitted_on, cases, self.random_state)
+        self.rows["group_guarantees"] = list(found)
+        if not self.rows["group_guarantees"]:
             raise _LeftOutError("there are too few users to form groups")
-        self.rows["group_guarantees"] += rows
 
     def over_time(self) -> None:
         """Measure models of all ages in the latest windows, with a rank threshold."""
@@ -379,7 +345,7 @@ class _Run:
         measure = self.subject.measure
         found = backtest(self.interactions, measure, split, n_windows=_MOST_WINDOWS)
         # Adjusted for the number of windows and levels (Bonferroni).
-        reach = float(stats.norm.ppf(1 - (1 - LEVEL) / found["window"].n_unique() / 2))
+        reach = float(stats.norm.ppf(1 - (1 - _verdicts.LEVEL) / found["window"].n_unique() / 2))
         error = (pl.col("loss_se") ** 2 + pl.col("calibration_se") ** 2).sqrt()
         found = found.with_columns(
             nominal=1 - pl.col("epsilon"),
@@ -391,11 +357,11 @@ class _Run:
             ages = found.filter(model=model).group_by("epsilon", maintain_order=True)
             for (epsilon,), part in ages:
                 size = None if part["size"].has_nulls() else float(part["size"].to_numpy().mean())
-                row = coverage_row(
+                row = _verdicts.coverage_row(
                     f"temporal-{age}",
                     f"Temporal split, {model}",
                     float(epsilon),
-                    interval_over_windows(part["loss"]),
+                    _verdicts.interval_over_windows(part["loss"]),
                     (size, float(part["floor"].to_numpy().max())),
                     len(part),
                     windows_below=int(part["below"].sum()),
@@ -413,18 +379,18 @@ class _Run:
         """Add rows for the segments, for history lengths and for the users of findings."""
         if self.segments is not None:
             partition = self.segments.partition(users)
-            self.rows["segments"] += segment_rows(kind, by_segment or measured, partition)
+            self.rows["segments"] += _segments.segment_rows(kind, by_segment or measured, partition)
         if n_known is None:
             return
-        by_length = by_history_length(n_known, self.subject.n_segments)
+        by_length = _segments.by_history_length(n_known, self.subject.n_segments)
         if len(by_length.names) == 1:
             self.skipped.append(
                 f"{kind}: no segments by history length, as all histories are equally long."
             )
         else:
-            self.rows["segments"] += segment_rows(kind, measured, by_length)
-        for partition in finding_segments(self.findings, users, self.audited.users):
-            self.rows["segments"] += segment_rows(kind, measured, partition)
+            self.rows["segments"] += _segments.segment_rows(kind, measured, by_length)
+        for partition in _segments.finding_segments(self.findings, users, self.audited.users):
+            self.rows["segments"] += _segments.segment_rows(kind, measured, partition)
 
     def result(self) -> Audit:
         """Return the audit with its verdicts."""
@@ -432,16 +398,18 @@ class _Run:
             self.findings += self.segments.findings(self.rows["segments"], self.subject.kind)
         audited, coverage = self.audited, self.rows["coverage"]
         kinds = defaultdict(list)
-        for row in filter(is_guaranteed, coverage):
+        for row in filter(_verdicts.is_guaranteed, coverage):
             kinds[row["kind"]].append(row)
         declared = audited.false.partition(":")[0]
         # A scorer that was fitted on half of the users is tested on the others.
         false = "" if len(audited.learned_from) else declared
         limits = " or ".join(each.limits for each in self.findings if each.limits)
-        verdicts = [of_kind(rows, audited.unsure, false, limits) for rows in kinds.values()]
+        verdicts = [
+            _verdicts.of_kind(rows, audited.unsure, false, limits) for rows in kinds.values()
+        ]
         decided = "cannot tell" if audited.unsure else "does not hold" if false else ""
         for row in coverage:
-            row["verdict"] = decided or of_row(row["nominal"], row["low"], row["high"])
+            row["verdict"] = decided or _verdicts.of_row(row["nominal"], row["low"], row["high"])
         frames = {
             name: pl.DataFrame(rows, infer_schema_length=None)
             for name, rows in self.rows.items()
@@ -450,7 +418,7 @@ class _Run:
         return Audit(
             data=self.interactions.name or "unnamed data",
             subject=self.subject.name,
-            overall=overall(verdicts, self.days, declared, limits),
+            overall=_verdicts.overall(verdicts, self.days, declared, limits),
             verdicts=verdicts,
             windows=self.windows,
             skipped=self.skipped,
@@ -464,7 +432,7 @@ class _Run:
             notes=self.notes,
             findings=[
                 *(each.sentence for each in self.findings),
-                *(sentence for test in self.tests for sentence in leak_findings(test)),
+                *(sentence for test in self.tests for sentence in _verdicts.leak_findings(test)),
             ],
             **frames,
         )

@@ -142,9 +142,7 @@ def observe_items(
     found = for_each(one, users.tolist(), f"p-values, {order} order")
     splits, losses, sizes, online = zip(*found, strict=True)
     measured = MeasuredSets(
-        np.stack(losses, axis=1),
-        np.stack(sizes, axis=1).astype(np.float64),
-        np.zeros(len(users)),
+        np.stack(losses, axis=1), np.stack(sizes, axis=1).astype(np.float64), np.zeros(len(users))
     )
     n_known = np.array([len(split.known) for split in splits])
     if subject.model is not None:

@@ -204,8 +204,8 @@ class _Section(NamedTuple):
     """A section of the page: a table of the audit, with its heading and text."""
 
     table: str
-    heading: str = ""
-    text: str = ""
+    heading: str
+    text: str
     folded: bool = False
 
 
@@ -307,13 +307,7 @@ def _results(audit: Audit) -> Iterator[Block]:
         "with intervals and the diagonal; next to it the observed coverage by window.",
     )
     yield Heading("Verdicts")
-    texts = [v.sentence.removeprefix(f"{v.name}: ") for v in audit.verdicts]
-    yield Verdicts(
-        tuple(
-            (v.name, v.verdict, text[:1].upper() + text[1:], ())
-            for v, text in zip(audit.verdicts, texts, strict=True)
-        )
-    )
+    yield Verdicts(tuple((v.name, v.verdict, v.text, ()) for v in audit.verdicts))
     yield Heading("Nominal and observed levels")
     yield Paragraph(
         "The observed level is the mean recall over users of later items that are new to the user; "
@@ -352,15 +346,14 @@ def _section(audit: Audit, section: _Section) -> Iterator[Block]:
     table: pl.DataFrame | None = getattr(audit, section.table)
     if table is None or not len(table):
         return
-    if section.heading:
-        yield Heading(section.heading)
+    yield Heading(section.heading)
     yield Paragraph(section.text)
     if "epsilon" in table.columns:
         table = at_headline(table)
     shown = [name for name in table.columns if name not in _HIDDEN and not name.endswith(_ENDS)]
     header = tuple(name.replace("_", " ") for name in shown)
     words = frozenset(at for at, name in enumerate(shown) if table[name].dtype == pl.String)
-    parts = {section.heading or section.table: table}
+    parts = {section.heading: table}
     if "kind" in table.columns:
         names = dict(audit.coverage.select("kind", "name").iter_rows())
         kinds = table["kind"].unique(maintain_order=True)

@@ -159,9 +159,7 @@ def of_recommender(name: str, model: Recommender) -> AuditSubject:
 
 
 def subject_of(
-    data: Interactions | PrecedenceStatistics | Recommender,
-    measure: MeasureLike,
-    name: str | None,
+    data: Interactions | PrecedenceStatistics | Recommender, measure: MeasureLike, name: str | None
 ) -> tuple[PrecedenceStatistics, AuditSubject]:
     """Return the counts and the subject of an audit; see :func:`surerec.audit.audit`."""
     if isinstance(data, Recommender):

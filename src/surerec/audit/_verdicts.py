@@ -169,6 +169,12 @@ class GuaranteeVerdict(NamedTuple):
     """The numbers that the sentence reports."""
 
     @property
+    def text(self) -> str:
+        """The sentence without the name."""
+        text = self.sentence.removeprefix(f"{self.name}: ")
+        return text[:1].upper() + text[1:]
+
+    @property
     def kept(self) -> bool:
         """Whether the guarantee holds, as far as this audit can tell."""
         return self.verdict in _KEPT
@@ -258,10 +264,7 @@ def _conclusion(verdict: str, row: Mapping[str, Any]) -> str:
 
 
 def overall(
-    verdicts: Sequence[GuaranteeVerdict],
-    window: float | None,
-    false: str = "",
-    limits: str = "",
+    verdicts: Sequence[GuaranteeVerdict], window: float | None, false: str = "", limits: str = ""
 ) -> str:
     """Return a summary that recommends a guarantee; for `false` and `limits` see `of_kind`."""
     by_kind = {verdict.kind: verdict for verdict in verdicts}

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     from surerec.datasets._catalogue import Source
 
+    Choose = Callable[[Collection[str]], list[str]]
+
 
 _BACK_OFF: Final = 0.5
 _MAX_BYTES: Final = 4 << 30
@@ -238,9 +240,7 @@ def _pip_reason(output: str) -> str:
     return (found + errors[::-1] + ["pip downloaded nothing"])[0][:120]
 
 
-def extract(
-    archive: Path, choose: Callable[[Collection[str]], list[str]], folder: Path
-) -> list[Path]:
+def extract(archive: Path, choose: Choose, folder: Path) -> list[Path]:
     """Extract members of a zip file to `folder`, each under its bare name.
 
     Parameters
@@ -271,9 +271,7 @@ def extract(
             raise ValueError(str(error) or type(error).__name__) from error
 
 
-def _extract(
-    archive: Path, choose: Callable[[Collection[str]], list[str]], folder: Path
-) -> list[Path]:
+def _extract(archive: Path, choose: Choose, folder: Path) -> list[Path]:
     files, left = [], _MAX_UNPACKED
     with zipfile.ZipFile(archive) as packed:
         for name in choose([name for name in packed.namelist() if _is_inside(name)]):

@@ -169,7 +169,7 @@ def synthetic(
     items = np.empty(n_rows, np.uint32)
     times = np.empty(n_rows, np.int64)
     catalogue = _catalogue(n_items, popularity, sequels, random_state)
-    habits = float(drift), float(ties), days * _DAY
+    habits, seed = (float(drift), float(ties), days * _DAY), np.uint64(random_state)
 
     def draw(block: tuple[int, int]) -> None:
         work = kernels.Workspace(
@@ -181,15 +181,7 @@ def synthetic(
             keys=np.empty(n_items),
         )
         kernels.fill_profiles(
-            *block,
-            np.uint64(random_state),
-            _PROFILES,
-            catalogue,
-            habits,
-            work,
-            offsets,
-            items,
-            times,
+            *block, seed, _PROFILES, catalogue, habits, work, offsets, items, times
         )
 
     list(run_blocks(draw, equal_blocks(lengths)))
@@ -274,12 +266,11 @@ def _catalogue(
     mass = np.concatenate(([weight.sum()], np.bincount(genre, weight, used.size)))
     keep, alias = np.empty(member.size), np.empty(member.size, np.uint32)
     kernels.alias_tables(weight[member], start, mass, keep, alias)
+    label = np.argsort(_uniforms(n_items, random_state, _LABELS), kind="stable")
     return kernels.Catalogue(
         weight=weight,
         kind=kind,
-        label=np.argsort(_uniforms(n_items, random_state, _LABELS), kind="stable").astype(
-            np.uint32
-        ),
+        label=label.astype(np.uint32),
         start=start,
         member=member,
         keep=keep,

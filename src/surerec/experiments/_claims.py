@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import polars as pl
 
 from surerec.conformal import TOLERANCE
-from surerec.experiments._study import (
-    ALGORITHMS,
-    EXTRA,
-    LEVELS,
-    PLAIN,
-    RANKED,
-    SHOWN,
-    family,
-    paper_means,
-    titles_of,
-)
+from surerec.experiments import _study as study
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,7 +39,7 @@ class Claim(NamedTuple):
 
 def all_claims(results: Results, ranks: pl.DataFrame) -> list[Claim]:
     """Return every claim that the results can decide."""
-    titles = titles_of(results.datasets)
+    titles = study.titles_of(results.datasets)
 
     def named(table: pl.DataFrame) -> pl.DataFrame:
         return table.with_columns(pl.col("dataset").replace(titles))
@@ -84,7 +74,7 @@ def listed(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def at_levels(validity: pl.DataFrame, levels: Iterable[float] = LEVELS) -> pl.DataFrame:
+def at_levels(validity: pl.DataFrame, levels: Iterable[float] = study.LEVELS) -> pl.DataFrame:
     """Keep some significance levels, by default those of the tables."""
     near = pl.any_horizontal((pl.col("epsilon") - level).abs() < TOLERANCE for level in levels)
     return validity.filter(near)
@@ -97,7 +87,7 @@ def _by_dataset(table: pl.DataFrame) -> Iterable[tuple[str, pl.DataFrame]]:
 
 def _families(ranks: pl.DataFrame) -> pl.DataFrame:
     """Return the average rank of each family for each metric and data set."""
-    families = {name: family(name) for name in ALGORITHMS}
+    families = {name: study.family(name) for name in study.ALGORITHMS}
     named = ranks.filter(pl.col("rank").is_not_null()).with_columns(
         family=pl.col("algorithm").replace_strict(families)
     )
@@ -159,13 +149,13 @@ def conformal_beats_precedence_mining(ranks: pl.DataFrame) -> Claim:
     ahead_of_plain, points = [], []
     for name, found in _by_dataset(ranks.filter(pl.col("metric") == "ap")):
         means = dict(found.select("algorithm", "mean").iter_rows())
-        mining = means[ALGORITHMS[0]]
-        ahead = [means[algorithm] > mining for algorithm in ALGORITHMS[1:]]
+        mining = means[study.ALGORITHMS[0]]
+        ahead = [means[algorithm] > mining for algorithm in study.ALGORITHMS[1:]]
         ahead_of_plain += ahead
         words = f"{name}: {sum(ahead)} of {len(ahead)} beat the plain product ({mining:.3f})"
-        if EXTRA in means:
-            top = sum(means[algorithm] > means[EXTRA] for algorithm in ALGORITHMS[1:])
-            words += f", {top} beat the variant with I = 1 ({means[EXTRA]:.3f})"
+        if study.EXTRA in means:
+            top = sum(means[algorithm] > means[study.EXTRA] for algorithm in study.ALGORITHMS[1:])
+            words += f", {top} beat the variant with I = 1 ({means[study.EXTRA]:.3f})"
         points.append(f"{words}.")
     return Claim(
         "Conformal algorithms rank better than plain Precedence Mining",
@@ -187,10 +177,10 @@ def inductive_is_faster(times: pl.DataFrame) -> Claim:
         points.append(
             f"{name}: the median of the {len(inductive)} measures takes {middle:.2f} ms. "
             f"CRS-max takes {factors['CRS-Max']:.1f} times as long with sorted search and "
-            f"{factors[PLAIN]:.1f} times as long in the paper's O(n_c·l·m) form, Precedence Mining "
-            f"{factors[ALGORITHMS[0]]:.1f} times."
+            f"{factors[study.PLAIN]:.1f} times as long in the paper's O(n_c·l·m) form; Precedence "
+            f"Mining takes {factors[study.ALGORITHMS[0]]:.1f} times as long."
         )
-    much = [each[name] >= _MUCH for name in (PLAIN, "CRS-Max") for each in found]
+    much = [each[name] >= _MUCH for name in (study.PLAIN, "CRS-Max") for each in found]
     text = f"The claim holds if both forms of CRS-max take at least {_MUCH:g} times as long:"
     title = "Inductive is much faster than transductive"
     return Claim(title, verdict(sum(much), len(much)), text, tuple(points))
@@ -249,7 +239,7 @@ def _validity(validity: pl.DataFrame, split: str) -> tuple[Verdict, tuple[str, .
 
 def valid_in_time_order(validity: pl.DataFrame) -> Claim:
     """Test whether the observed error stays within ε when the test items are the later ones."""
-    levels = ", ".join(f"{level:g}" for level in LEVELS)
+    levels = ", ".join(f"{level:g}" for level in study.LEVELS)
     text = (
         "Inductive measures whose observed error exceeds ε by more than two standard errors, at "
         f"one of ε = {levels}:"
@@ -274,15 +264,15 @@ def valid_at_random(validity: pl.DataFrame) -> Claim:
 
 def efficient(validity: pl.DataFrame) -> Claim:
     """Test whether a small ε excludes most irrelevant items."""
-    shown = (pl.col("split") == "time") & pl.col("algorithm").is_in(SHOWN)
+    shown = (pl.col("split") == "time") & pl.col("algorithm").is_in(study.SHOWN)
     found = at_levels(validity.filter(shown), [_SMALL])
     parts = []
     for name, table in _by_dataset(found):
         errors = table["efficiency_error"].to_numpy()
         parts.append(f"{errors.min():.3f} to {errors.max():.3f} on {name}")
     text = (
-        f"At ε = {_SMALL:g}, in time order, the sets of {listed(list(SHOWN))} contain this share "
-        f"of the irrelevant items: {listed(parts)}. Below 0.5, most of them are excluded."
+        f"At ε = {_SMALL:g}, in time order, the sets of {listed(list(study.SHOWN))} contain this "
+        f"share of the irrelevant items: {listed(parts)}. Below 0.5, most of them are excluded."
     )
     kept = int((found["efficiency_error"] < _MOST).sum())
     title = "A small ε excludes most irrelevant items"
@@ -298,7 +288,10 @@ def noise_floor(ranks: pl.DataFrame) -> Claim:
         return float(max((wide["ICRS1"] - wide["ICRS5"]).abs()))
 
     ours = difference(ranks, ["metric", "dataset"], "mean")
-    theirs = {metric: difference(paper_means(metric), ["dataset"], "paper") for metric in RANKED}
+    theirs = {
+        metric: difference(study.paper_means(metric), ["dataset"], "paper")
+        for metric in study.RANKED
+    }
     alike = ours < _NEAR
     words = "here they do, in every metric" if alike else f"here they differ by up to {ours:.4f}"
     paper_words = listed([f"{value:.2f} in {metric.upper()}" for metric, value in theirs.items()])

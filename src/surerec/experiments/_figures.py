@@ -12,21 +12,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from scikit_posthocs import critical_difference_diagram
 
 from surerec._progress import progress
-from surerec.experiments._study import (
-    ALGORITHMS,
-    EXTRA,
-    PLAIN,
-    RANKED,
-    SHOWN,
-    SPLITS,
-    average_ranks_table,
-    family,
-    file_names,
-    friedman_table,
-    paper_average_ranks,
-    paper_tables,
-    titles_of,
-)
+from surerec.experiments import _study as study
 from surerec.measures import find_measure
 from surerec.reports.figures import LINES, Line, panels, plain, render, styled
 
@@ -98,9 +84,9 @@ def draw_figures(
 
 def plans(results: Results, ranks: pl.DataFrame, k: int) -> dict[str, Callable[[], Figure]]:
     """Return functions that draw each figure that the results allow, by name."""
-    titles = titles_of(results.datasets)
+    titles = study.titles_of(results.datasets)
     found: dict[str, Callable[[], Figure]] = {}
-    for dataset, file in file_names(titles).items():
+    for dataset, file in study.file_names(titles).items():
         own = results.validity.filter(pl.col("dataset") == dataset), titles[dataset]
         found[f"nominal-{file}"] = partial(nominal_and_observed, *own)
         for kind in ("validity", "efficiency"):
@@ -122,15 +108,15 @@ def by_split(table: pl.DataFrame, title: str, column: str) -> Figure:
     """Draw the validity or efficiency error against ε, for both splits."""
     figure, all_axes = panels(1, 2, (8.0, 4.6))
     figure.suptitle(plain(f"{title}: {column.removesuffix('_error')}"), fontsize=11.5)
-    for axes, (split, words) in zip(all_axes, SPLITS.items(), strict=True):
-        for number, (algorithm, line) in enumerate(zip(SHOWN, LINES, strict=False)):
+    for axes, (split, words) in zip(all_axes, study.SPLITS.items(), strict=True):
+        for number, (algorithm, line) in enumerate(zip(study.SHOWN, LINES, strict=False)):
             found = _errors(table, split, algorithm)
             measure = find_measure(algorithm).readable.replace("-", " ")
             axes.plot(
                 found["epsilon"],
                 found[column],
                 label=f"{algorithm} ({measure})",
-                markevery=(number, len(SHOWN)),  # in turn, as the curves run close together
+                markevery=(number, len(study.SHOWN)),  # in turn, as the curves run close together
                 clip_on=False,
                 **line.thin(),
             )
@@ -167,7 +153,7 @@ def nominal_and_observed(table: pl.DataFrame, title: str) -> Figure:
 def top_k(metrics: pl.DataFrame, titles: Mapping[str, str], k: int) -> Figure:
     """Draw precision, recall and F1 at k of every algorithm and data set, in time order."""
     figure, all_axes = panels(3, 1, (9.6, 9.0))
-    names, total = [*ALGORITHMS, EXTRA], len(titles)
+    names, total = [*study.ALGORITHMS, study.EXTRA], len(titles)
     width = _WIDTH / total
     order = pl.DataFrame({"algorithm": names})
     for axes, metric in zip(all_axes, ("precision", "recall", "f1"), strict=True):
@@ -195,8 +181,8 @@ def top_k(metrics: pl.DataFrame, titles: Mapping[str, str], k: int) -> Figure:
 
 def times(table: pl.DataFrame, titles: Mapping[str, str]) -> Figure:
     """Draw the time of a recommendation on a log scale, from the median to the 90th percentile."""
-    names = list(ALGORITHMS)
-    names.insert(names.index("CRS-Max") + 1, PLAIN)
+    names = list(study.ALGORITHMS)
+    names.insert(names.index("CRS-Max") + 1, study.PLAIN)
     figure, all_axes = panels(1, 1, (8.0, 7.0 + 0.25 * len(titles)))
     axes = next(all_axes)
     for number, (dataset, title) in enumerate(titles.items()):
@@ -221,16 +207,16 @@ def times(table: pl.DataFrame, titles: Mapping[str, str]) -> Figure:
 
 def _diagrams(ranks: pl.DataFrame) -> dict[str, list[Diagram]]:
     """Return title, average ranks and CD of our results (if of several data sets) and the paper."""
-    tests, averages = friedman_table(ranks), average_ranks_table(ranks)
-    paper_cd = paper_tables()["friedman"]["critical_difference"]
-    found: dict[str, list[Diagram]] = {metric: [] for metric in RANKED}
+    tests, averages = study.friedman_table(ranks), study.average_ranks_table(ranks)
+    paper_cd = study.paper_tables()["friedman"]["critical_difference"]
+    found: dict[str, list[Diagram]] = {metric: [] for metric in study.RANKED}
     for test in [] if tests is None else tests.to_dicts():
         own = averages.filter(metric=test["metric"]).select("algorithm", "rank")
         title = f"{test['metric'].upper()}: {test['datasets']} data sets of this run"
         found[test["metric"]].append((title, dict(own.iter_rows()), test["cd"]))
     for metric, diagrams in found.items():
         title = f"{metric.upper()}: the paper's 7 data sets"
-        diagrams.append((title, paper_average_ranks(metric), paper_cd))
+        diagrams.append((title, study.paper_average_ranks(metric), paper_cd))
     return found
 
 
@@ -246,7 +232,7 @@ def critical_differences(diagrams: Sequence[Diagram]) -> Figure:
             ax=axes,
             label_fmt_left="{label}  {rank:.2f}",
             label_fmt_right="{rank:.2f}  {label}",
-            color_palette={name: _FAMILIES[family(name)].color for name in ranks},
+            color_palette={name: _FAMILIES[study.family(name)].color for name in ranks},
         )
         axes.set_title(f"{title} (CD = {cd:.2f})")
     return figure

@@ -9,22 +9,9 @@ import polars as pl
 
 from surerec._files import file_aside
 from surerec.evaluation import write_table
+from surerec.experiments import _study as study
 from surerec.experiments._claims import all_claims, at_levels, listed
 from surerec.experiments._settings import versions
-from surerec.experiments._study import (
-    ALGORITHMS,
-    EXTRA,
-    LEVELS,
-    RANKED,
-    SPLITS,
-    comparison_table,
-    file_names,
-    friedman_table,
-    load_texts,
-    paper_tables,
-    ranks_table,
-    titles_of,
-)
 from surerec.reports import (
     Bullets,
     Heading,
@@ -48,7 +35,7 @@ _TITLE = "The Inductive Conformal Recommender System, reproduced"
 _NONE = "–"
 _INCLUDED = "{efficiency_error:.3f} ({set_size:,.0f})"
 _TIME = "{median_ms:.3f} ({p90_ms:.3f})"
-_TEXTS: dict[str, dict[str, str]] = load_texts("report.json")
+_TEXTS: dict[str, dict[str, str]] = study.load_texts("report.json")
 
 
 def write_report(results: Results, settings: StudySettings, output: Path) -> None:
@@ -74,8 +61,12 @@ def write_report(results: Results, settings: StudySettings, output: Path) -> Non
     from surerec.experiments._figures import draw_figures  # noqa: PLC0415  # an extra
 
     (output / "figures").mkdir(parents=True, exist_ok=True)
-    ranks = ranks_table(results.metrics)
-    own = {"ranks": ranks, "friedman": friedman_table(ranks), "comparison": comparison_table(ranks)}
+    ranks = study.ranks_table(results.metrics)
+    own = {
+        "ranks": ranks,
+        "friedman": study.friedman_table(ranks),
+        "comparison": study.comparison_table(ranks),
+    }
     for name, table in own.items():
         if table is not None:
             write_table(table, output / f"{name}.csv")
@@ -96,7 +87,7 @@ def _write(path: Path, content: bytes) -> None:
 
 def report_blocks(results: Results, ranks: pl.DataFrame, settings: StudySettings) -> list[Block]:
     """Return the blocks of the report."""
-    titles = titles_of(results.datasets)
+    titles = study.titles_of(results.datasets)
     blocks = [
         *_introduction(results, ranks, titles),
         Heading("Nominal and observed error"),
@@ -105,7 +96,7 @@ def report_blocks(results: Results, ranks: pl.DataFrame, settings: StudySettings
         Heading("Data"),
         _data(results.datasets),
         *_results(ranks, titles),
-        *_comparison(comparison_table(ranks), titles),
+        *_comparison(study.comparison_table(ranks), titles),
         *_statistics(ranks),
         *_extra(results, titles),
         Heading("Precision, recall and F1"),
@@ -149,7 +140,7 @@ def _pictures(kind: str, titles: Mapping[str, str]) -> list[Block]:
     """Return the figures of a kind, one for each data set."""
     return [
         Picture(f"{kind}-{file}", _TEXTS["captions"][kind].format(titles[dataset]))
-        for dataset, file in file_names(titles).items()
+        for dataset, file in study.file_names(titles).items()
     ]
 
 
@@ -195,12 +186,12 @@ def _results(ranks: pl.DataFrame, titles: Mapping[str, str]) -> Iterable[Block]:
     """Yield AP, AUC, NDCG and RR with ranks, the best in bold."""
     yield Heading("Results")
     yield Paragraph(_TEXTS["words"]["results"])
-    place = {name: number for number, name in enumerate((*ALGORITHMS, EXTRA))}
+    place = {name: number for number, name in enumerate((*study.ALGORITHMS, study.EXTRA))}
     ordered = ranks.sort(pl.col("algorithm").replace_strict(place), maintain_order=True)
     header = ("algorithm", *(word for title in titles.values() for word in (title, "rank")))
     best = pl.col("rank").min().over("metric", "dataset")
     marked = ordered.with_columns(best=pl.col("rank") == best)
-    for metric in RANKED:
+    for metric in study.RANKED:
         chosen = marked.filter(pl.col("metric") == metric)
         yield Table(metric.upper(), header, _rows(chosen, "dataset", titles, _result))
 
@@ -220,10 +211,10 @@ def _comparison(comparison: pl.DataFrame, titles: Mapping[str, str]) -> Iterable
         return
     yield Heading("Comparison with the paper")
     yield Paragraph(_TEXTS["words"]["comparison"])
-    columns = (word for metric in RANKED for word in (metric.upper(), "paper", "difference"))
+    columns = (word for metric in study.RANKED for word in (metric.upper(), "paper", "difference"))
     header = ("algorithm", *columns)
     for (dataset,), table in found.group_by("dataset", maintain_order=True):
-        rows = _rows(table, "metric", RANKED, _beside)
+        rows = _rows(table, "metric", study.RANKED, _beside)
         yield Table(f"{titles[str(dataset)]}: ours and the paper's", header, rows)
 
 
@@ -234,12 +225,12 @@ def _beside(row: dict[str, Any]) -> tuple[str, ...]:
 
 def _statistics(ranks: pl.DataFrame) -> Iterable[Block]:
     """Yield our and the paper's Friedman test and Nemenyi difference, with diagrams."""
-    found, paper = friedman_table(ranks), paper_tables()["friedman"]
+    found, paper = study.friedman_table(ranks), study.paper_tables()["friedman"]
     tests = {} if found is None else {row["metric"]: row for row in found.to_dicts()}
     yield Heading("Tests over data sets")
     yield Paragraph(_TEXTS["words"]["tests" if tests else "one data set"])
     rows = []
-    for metric in RANKED:
+    for metric in study.RANKED:
         cells = [_NONE] * 4
         if test := tests.get(metric):
             f_f = "∞" if isinf(test["f_f"]) else f"{test['f_f']:.4f}"
@@ -251,7 +242,7 @@ def _statistics(ranks: pl.DataFrame) -> Iterable[Block]:
     tested = ("metric", "F_F", "critical value", "significant", "CD", "F_F, paper",
               "critical value, paper", "CD, paper")  # fmt: skip
     yield Table("Friedman's test and Nemenyi's critical difference", tested, tuple(rows))
-    for metric in RANKED:
+    for metric in study.RANKED:
         yield Picture(f"cd-{metric}", _TEXTS["captions"]["cd"].format(metric.upper()))
 
 
@@ -264,11 +255,11 @@ def _extra(results: Results, titles: Mapping[str, str]) -> Iterable[Block]:
     best = pl.col("algorithm") == "ICRS12"
     metrics = pl.concat([results.metrics.filter(best), results.extra])
     validity = at_levels(pl.concat([results.validity.filter(best), results.extra_validity]))
-    missed = tuple(f"observed error at ε = {level:g}" for level in LEVELS)
-    header = ("algorithm", *(metric.upper() for metric in RANKED), *missed)
+    missed = tuple(f"observed error at ε = {level:g}" for level in study.LEVELS)
+    header = ("algorithm", *(metric.upper() for metric in study.RANKED), *missed)
     for dataset, title in titles.items():
         chosen = (pl.col("dataset") == dataset) & (pl.col("split") == "time")
-        means = _rows(metrics.filter(chosen), "metric", RANKED, _number("mean"))
+        means = _rows(metrics.filter(chosen), "metric", study.RANKED, _number("mean"))
         levels = validity.filter(chosen)["epsilon"].unique().sort()
         errors = _rows(validity.filter(chosen), "epsilon", levels, _number("validity_error"))
         rows = tuple((*mean, *error[1:]) for mean, error in zip(means, errors, strict=True))
@@ -288,10 +279,10 @@ def _levels(
     """Yield a figure for each data set, and a table of the levels for each split."""
     yield Heading(kind.capitalize())
     yield Paragraph(_TEXTS["words"][kind])
-    header = ("algorithm", *(f"ε = {level:g}" for level in LEVELS))
+    header = ("algorithm", *(f"ε = {level:g}" for level in study.LEVELS))
     for picture, (dataset, title) in zip(_pictures(kind, titles), titles.items(), strict=True):
         yield picture
-        for split, words in SPLITS.items():
+        for split, words in study.SPLITS.items():
             chosen = (pl.col("dataset") == dataset) & (pl.col("split") == split)
             table = at_levels(validity.filter(chosen))
             rows = _rows(table, "epsilon", table["epsilon"].unique().sort(), cells)

@@ -106,8 +106,7 @@ def _dataset_tables(
         tables["validity"] = found.validity()
         if settings.tuning_users:
             tables["tuning"] = _kept(
-                parts / "tuning.parquet",
-                lambda: tuning_table(name, interactions, settings, spread),
+                parts / "tuning.parquet", lambda: tuning_table(name, interactions, settings, spread)
             )
     if settings.timed_users:
         path = parts / "times.parquet"

@@ -8,15 +8,7 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from surerec.reports._blocks import (
-    Bullets,
-    Heading,
-    Paragraph,
-    Picture,
-    Strong,
-    Table,
-    Verdicts,
-)
+from surerec.reports._blocks import Bullets, Heading, Paragraph, Picture, Strong, Table, Verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

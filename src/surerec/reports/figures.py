@@ -16,16 +16,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-__all__ = [
-    "FORMATS",
-    "LINES",
-    "Line",
-    "blank",
-    "panels",
-    "plain",
-    "render",
-    "styled",
-]
+__all__ = ["FORMATS", "LINES", "Line", "panels", "plain", "render", "styled"]
 
 FORMATS: Final = ("png", "svg", "pdf")
 
@@ -104,9 +95,3 @@ def plain(text: str, longest: int = 40) -> str:
     """Return a name without formulas or a leading underscore (which hides it), and shortened."""
     short = text if len(text) <= longest else text[: longest - 1] + "…"
     return (" " + short if short.startswith("_") else short).replace("$", r"\$")
-
-
-def blank(axes: Axes) -> None:
-    """Hide axes and grid."""
-    axes.set_axis_off()
-    axes.grid(visible=False)
