@@ -59,13 +59,16 @@ def longer(handler, server):
     answer(handler, server.content, Content_Length=len(server.content) + 7)
 
 
-@pytest.mark.parametrize("failure", [close_after(100_000), stall, reset, longer])
-def test_a_lost_connection_is_retried(fetch, server, failure):
+@pytest.mark.parametrize(
+    "failure",
+    [close_after(100_000), stall, reset, longer, *map(status, (408, 429, 500, 503))],
+)
+def test_connections_and_server_errors_are_retried(fetch, server, failure):
     server.acts = [failure]
     fetch()
     assert_downloaded(fetch, server)
     server.acts = [failure] * 2
-    with pytest.raises(FetchError, match=r"connection lost|timeout"):
+    with pytest.raises(FetchError, match=r"connection lost|timeout|HTTP"):
         fetch(attempts=2)
     assert_downloaded(fetch, server)  # the earlier file
 
@@ -89,13 +92,6 @@ def test_only_server_errors_are_retried(fetch, server, code, n_requests):
         fetch()
     assert len(server.requests) == n_requests
     assert fetch.files() == []
-
-
-@pytest.mark.parametrize("code", [408, 429, 500, 503])
-def test_a_retry_may_succeed(fetch, server, code):
-    server.acts = [status(code), status(code)]
-    fetch()
-    assert_downloaded(fetch, server)
 
 
 def endless(handler, server):

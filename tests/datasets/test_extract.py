@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import zipfile
+from functools import partial
 
 import pytest
 
 from surerec.datasets import _download
 from surerec.datasets._download import extract
 from surerec.errors import FetchError, InputError
+from tests.datasets.archives import zip_of
 
 FILES = {"set/ratings.csv": b"a,b\n" * 1000, "set/movies.csv": b"c\n", "set/big/other.bin": b"z"}
 
 
 @pytest.fixture
 def pack(tmp_path):
-    def pack(files):
-        with zipfile.ZipFile(tmp_path / "set.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, content in files.items():
-                archive.writestr(name, content)
-        return tmp_path / "set.zip"
-
-    return pack
+    return partial(zip_of, tmp_path / "set.zip")
 
 
 @pytest.fixture

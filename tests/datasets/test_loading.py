@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-import zipfile
 from dataclasses import replace
-from datetime import datetime
 
 import pytest
 
 from surerec._files import digest
 from surerec.datasets import CATALOGUE, fetch, load_dataset
 from surerec.errors import FetchError, InputError
+from tests.datasets.archives import zip_of
 
 
 def write(folder, files, encoding="utf-8"):
@@ -41,132 +40,83 @@ ML_100K = {
         "242|Kolya (1996)|24-Jan-1997||http://x|0\n543|Misérables, Les (1995)||||0\n"
     ).encode("latin-1"),
 }
-
-
-def test_movielens_100k(tmp_path):
-    ratings = load_dataset("ml-100k", path=write(tmp_path, ML_100K))
-    assert counts(ratings) == (2, 3, 3)
-    assert items(ratings, 196) == [543, 242]
-    assert titles(ratings, 196) == ["Misérables, Les (1995)", "Kolya (1996)"]
-    assert titles(ratings, 186) == [None]
-    assert ratings.name == "ml-100k (not as published)"
-    assert load_dataset("ml-100k", path=tmp_path, n_rows=2).name == "ml-100k"
-
-
-def test_movielens_100k_of_recbole(tmp_path):
-    files = {
-        "ml-100k.inter": "user_id:token\titem_id:token\trating:float\ttimestamp:float\n"
-        "196\t242\t3\t881250949\n196\t302\t0.5\t881250949\n",
-        "ml-100k.item": "item_id:token\tmovie_title:token_seq\trelease_year:token\n"
-        "242\tKolya\t1996\n302\tunkonwn\tunkonwn\n",
-    }
-    ratings = load_dataset("ml-100k", path=write(tmp_path, files))
-    assert counts(ratings) == (1, 2, 2)
-    assert items(ratings, 196) == [242, 302]
-    assert titles(ratings, 196) == ["Kolya (1996)", "unkonwn"]
-
-
-def test_a_copy_of_movielens_1m_with_other_ids_is_marked(tmp_path):
-    files = {
-        "ml-1m.inter": "user_id:token\titem_id:token\trating:float\ttimestamp:float\r\n"
-        "1m_1\tOne Flew Over the Cuckoo's Nest (1975)\t5\t978300760\r\n"
-        '1m_1\tDéjà Vu "(1997)\t3\t978302109\r\n',
-        "ml-1m.item": "item_id:token\tmovie_title:token\trelease_year:float\r\n"
-        "One Flew Over the Cuckoo's Nest (1975)\tOne Flew Over the Cuckoo's Nest\t1975\r\n",
-    }
-    ratings = load_dataset("ml-1m", path=write(tmp_path, files))
-    assert counts(ratings) == (1, 2, 2)
-    flew = "One Flew Over the Cuckoo's Nest (1975)"
-    assert items(ratings, "1m_1") == [flew, 'Déjà Vu "(1997)']
-    assert titles(ratings, "1m_1") == [flew, None]
-    assert ratings.name == "ml-1m (not as published)"
-
-
 CSV = {
     "ratings.csv": "userId,movieId,rating,timestamp\r\n"
     "1,2,3.5,1112486027\r\n1,11,0.5,1112484676\r\n",
     "movies.csv": "movieId,title,genres\r\n"
     '11,"American President, The (1995)",Comedy\r\n2,Jumanji (1995),Adventure\r\n',
 }
-
-
-def test_personality_2018(tmp_path):
-    first, second = "8e7cebf9a234c064b75016249f2ac65e", "00000000000000000000000000000012"
-    content = (
-        "userid, movie_id, rating, tstamp\n"
-        f"{first}, 1, 5.0, 2001-09-10 17:19:56\n"
-        f"{first}, 2, 4.0, 2001-09-10 17:19:55\n"
-        f"{second}, 2, 4.0, 2001-09-10 17:19:55\n"
-    )
-    ratings = load_dataset("personality-2018", path=write(tmp_path, {"ratings.csv": content}))
-    assert counts(ratings) == (2, 2, 3)
-    assert items(ratings, first) == [2, 1]
-    assert ratings.profile(second)["datetime"].to_list() == [datetime(2001, 9, 10, 17, 19, 55)]  # noqa: DTZ001
-    assert ratings.titles is None
-
-
 FLIXSTER = (
     "userid\tmovieid\trating\tdate\r\n"
     "882359\t81\t1.5\t2007-10-10 00:00:00\r\n"
     "882359\t926\t1.0\t2007-10-09 00:00:00\r\n"
     "7\t926\t0.5\t2009-01-01 00:00:00\r\n"
 )
+INTER = "user_id:token\titem_id:token\trating:float\ttimestamp:float"
+FLEW, TOKENS = "One Flew Over the Cuckoo's Nest (1975)", "8e7cebf9a234c064b75016249f2ac65e"
+NETFLIX = ("1:\n1488844,3,2005-09-06\n822109,5,2005-05-13\n", "2:\n1488844,4,2005-09-05\n")
+NETFLIX_TITLES = "1,2003,Dinosaur Planet\n2,NULL,Café, The\n".encode("latin-1")
+NETFLIX_READ = ((2, 2, 3), 1488844, [2, 1], ["Café, The", "Dinosaur Planet"])
+# Name, files, then users, items and rows, a user, and the items and titles of the user.
+FORMATS = {
+    "MovieLens 100K": ("ml-100k", ML_100K, (2, 3, 3), 196, [543, 242],
+                       ["Misérables, Les (1995)", "Kolya (1996)"]),
+    "MovieLens 100K of RecBole": (
+        "ml-100k",
+        {"ml-100k.inter": f"{INTER}\n196\t242\t3\t881250949\n196\t302\t0.5\t881250949\n",
+         "ml-100k.item": "item_id:token\tmovie_title:token_seq\trelease_year:token\n"
+                         "242\tKolya\t1996\n302\tunkonwn\tunkonwn\n"},
+        (1, 2, 2), 196, [242, 302], ["Kolya (1996)", "unkonwn"]),
+    "MovieLens 1M with other ids": (
+        "ml-1m",
+        {"ml-1m.inter": f"{INTER}\r\n1m_1\t{FLEW}\t5\t978300760\r\n"
+                        '1m_1\tDéjà Vu "(1997)\t3\t978302109\r\n',
+         "ml-1m.item": "item_id:token\tmovie_title:token\trelease_year:float\r\n"
+                       f"{FLEW}\t{FLEW[:-7]}\t1975\r\n"},
+        (1, 2, 2), "1m_1", [FLEW, 'Déjà Vu "(1997)'], [FLEW, None]),
+    "Personality 2018, with spaces": (
+        "personality-2018",
+        {"ratings.csv": "userid, movie_id, rating, tstamp\n"
+                        f"{TOKENS}, 1, 5.0, 2001-09-10 17:19:56\n"
+                        f"{TOKENS}, 2, 4.0, 2001-09-10 17:19:55\n"
+                        f"{'0' * 30}12, 2, 4.0, 2001-09-10 17:19:55\n"},
+        (2, 2, 3), TOKENS, [2, 1], None),
+    "MovieTweetings, with leading zeros": (
+        "movietweetings",
+        {"ratings.dat": "1::0054890::0::1360000000\n1::1375666::10::1370000000\n",
+         "movies.dat": "0054890::L'année dernière (1961)::Drama\n1375666::Inception (2010)::\n"},
+        (1, 2, 2), 1, ["0054890", "1375666"],
+        ["L'année dernière (1961)", "Inception (2010)"]),
+    "Netflix Prize": (
+        "netflix-prize",
+        {"training_set/mv_0000001.txt": NETFLIX[0], "training_set/mv_0000002.txt": NETFLIX[1],
+         "movie_titles.txt": NETFLIX_TITLES, "README": "…"}, *NETFLIX_READ),
+    "Netflix Prize, joined": (
+        "netflix-prize",
+        {"combined_data_1.txt": NETFLIX[0], "combined_data_2.txt": NETFLIX[1],
+         "movie_titles.csv": NETFLIX_TITLES}, *NETFLIX_READ),
+    **{f"Flixster in {encoding}": (
+        "flixster", {"Ratings.timed.txt": FLIXSTER.encode(encoding)}, (2, 2, 3), 882359, [926, 81],
+        None) for encoding in ("utf-16", "utf-16-le", "utf-8")},
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-8"])
-def test_flixster_in_several_encodings(tmp_path, encoding):
-    folder = write(tmp_path, {"Ratings.timed.txt": FLIXSTER}, encoding)
-    ratings = load_dataset("flixster", path=folder)
-    assert counts(ratings) == (2, 2, 3)
-    assert items(ratings, 882359) == [926, 81]
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_published_format_is_read_from_a_folder_or_an_archive(tmp_path, form):
+    name, files, expected, user, item_ids, item_titles = FORMATS[form]
+    for path in (write(tmp_path / "set", files), zip_of(tmp_path / "archive.zip", files)):
+        ratings = load_dataset(name, path=path)
+        assert (counts(ratings), items(ratings, user)) == (expected, item_ids)
+        assert (ratings.titles is None) == (item_titles is None)
+        assert item_titles is None or titles(ratings, user) == item_titles
+        assert ratings.name == f"{name} (not as published)"
+        assert load_dataset(name, path=path, n_rows=2).name == name
 
 
 def test_options_override_the_catalogue(tmp_path):
     path = write(tmp_path, {"Ratings.timed.txt": FLIXSTER}, "utf-16")
     assert counts(load_dataset("flixster", path=path, n_rows=2)) == (1, 2, 2)
     assert counts(load_dataset("flixster", path=path, rating_above=0.9)) == (1, 2, 2)
-
-
-def test_movietweetings_ids_keep_leading_zeros(tmp_path):
-    files = {
-        "ratings.dat": "1::0054890::0::1360000000\n1::1375666::10::1370000000\n",
-        "movies.dat": "0054890::L'année dernière (1961)::Drama\n1375666::Inception (2010)::\n",
-    }
-    ratings = load_dataset("movietweetings", path=write(tmp_path, files))
-    assert counts(ratings) == (1, 2, 2)
-    assert items(ratings, 1) == ["0054890", "1375666"]
-    assert titles(ratings, 1) == ["L'année dernière (1961)", "Inception (2010)"]
-
-
-NETFLIX_TITLES = "1,2003,Dinosaur Planet\n2,NULL,Café, The\n".encode("latin-1")
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "titles_in"),
-    [
-        ("training_set/mv_0000001.txt", "training_set/mv_0000002.txt", "movie_titles.txt"),
-        ("combined_data_1.txt", "combined_data_2.txt", "movie_titles.csv"),
-    ],
-)
-def test_netflix_prize(tmp_path, first, second, titles_in):
-    files = {
-        first: "1:\n1488844,3,2005-09-06\n822109,5,2005-05-13\n",
-        second: "2:\n1488844,4,2005-09-05\n",
-        titles_in: NETFLIX_TITLES,
-        "README": "…",
-    }
-    for path in (write(tmp_path / "set", files), zip_of(tmp_path / "archive.zip", files)):
-        ratings = load_dataset("netflix-prize", path=path)
-        assert counts(ratings) == (2, 2, 3)
-        assert items(ratings, 1488844) == [2, 1]
-        assert titles(ratings, 1488844) == ["Café, The", "Dinosaur Planet"]
-
-
-def zip_of(path, files):
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return path
 
 
 def test_an_archive_is_unpacked_temporarily(tmp_path, monkeypatch):

