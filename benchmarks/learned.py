@@ -1,7 +1,7 @@
 """Set sizes at equal recall, precision and cost of the learned measure.
 
 ``python -m benchmarks.learned [ml-100k ml-1m …] [--users N]`` prints a table for each data set.
-Known are the first 60 % of a profile, the future is the rest (paper.md 8), users have 10 items or
+The first 60% of a history are known, and the rest is held out (paper.md 8), users have 10 items or
 more, and each user is left out of the training data of their scores.
 """
 

@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.live [ml-100k] [--postgres ADDRESS]`` prints events a second, one at a time
 and in batches, beside a bare table that the same rows are inserted into with the same durability;
-and the time of a recommendation with 1 % of the data as events, beside that without.
+and the time of a recommendation with and without 1% of the data as events.
 """
 
 from __future__ import annotations

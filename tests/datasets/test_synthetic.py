@@ -41,15 +41,11 @@ def test_sizes_and_times_are_exact_for_any_parameters(data):
     n_users = data.draw(st.integers(1, 12))
     n_items = data.draw(st.integers(1, 30))
     n_rows = data.draw(st.integers(n_users, n_users * n_items))
-    more = {
-        "popularity": data.draw(st.sampled_from([0.0, 1.0, 10.0])),
-        "length_spread": data.draw(st.sampled_from([0.0, 1.0, 10.0])),
-        "sequels": data.draw(st.sampled_from([0.0, 0.3, 0.5])),
-        "drift": data.draw(st.sampled_from([0.0, 0.3, 1.0])),
-        "ties": data.draw(st.sampled_from([0.0, 0.3, 1.0])),
-        "days": data.draw(st.integers(1, 400)),
-        "random_state": data.draw(st.integers(0, 2**64 - 1)),
-    }
+    shares = {"sequels": (0.0, 0.3, 0.5), "drift": (0.0, 0.3, 1.0), "ties": (0.0, 0.3, 1.0)}
+    shares |= dict.fromkeys(("popularity", "length_spread"), (0.0, 1.0, 10.0))
+    more = {name: data.draw(st.sampled_from(values)) for name, values in shares.items()}
+    more |= {"days": data.draw(st.integers(1, 400))}
+    more |= {"random_state": data.draw(st.integers(0, 2**64 - 1))}
     # Interactions raises for repeated items and histories that are empty or out of order.
     made = synthetic(n_users, n_items, n_rows, **more)
     assert (made.n_users, made.n_rows) == (n_users, n_rows)
@@ -124,10 +120,8 @@ def movement(drift, n_rows):
     made = synthetic(4000, 200, n_rows, length_spread=0.1, sequels=0.0, drift=drift)
     early = made.times < np.quantile(made.times, 0.3)
     late = made.times > np.quantile(made.times, 0.7)
-    shares = [
-        np.bincount(made.item_codes[part], minlength=200) / part.sum() for part in (early, late)
-    ]
-    return np.abs(shares[0] - shares[1]).sum() / 2
+    first, last = (np.bincount(made.item_codes[part], minlength=200) for part in (early, late))
+    return np.abs(first / early.sum() - last / late.sum()).sum() / 2
 
 
 @pytest.mark.parametrize("n_rows", [80_000, 400_000])  # drawn one by one, drawn as a race

@@ -9,14 +9,8 @@ from surerec.experiments import ALGORITHMS, _claims
 from surerec.experiments._report import report_blocks, write_report
 from surerec.experiments._study import EXTRA, comparison_table, friedman_table, ranks_table
 from surerec.reports import Strong, Table
-from tests.experiments.small_results import (
-    STRENGTH,
-    metrics_table,
-    results,
-    settings,
-    times_table,
-    validity_table,
-)
+from tests.experiments import small_results
+from tests.experiments.small_results import STRENGTH, metrics_table, results, validity_table
 from tests.reports.page import Page
 
 
@@ -27,7 +21,7 @@ def folder(tmp_path_factory):
     output = tmp_path_factory.mktemp("report")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(style, "FORMATS", ("svg",))
-        write_report(results(), settings(), output)
+        write_report(results(), small_results.settings(), output)
     return output
 
 
@@ -45,7 +39,7 @@ def quick(monkeypatch):
 
 
 def tables(made, names=("first", "ml-10m")):
-    blocks = report_blocks(made, ranks_table(made.metrics), settings(names))
+    blocks = report_blocks(made, ranks_table(made.metrics), small_results.settings(names))
     return {block.caption: block for block in blocks if isinstance(block, Table)}
 
 
@@ -68,7 +62,7 @@ def test_extra_measures_have_their_own_table():
 @pytest.mark.usefixtures("quick")
 def test_skipped_parts_are_missing_in_the_report(tmp_path):
     made = results(("only",), times=False, tuning=False)
-    write_report(made, settings(("only",)), tmp_path)
+    write_report(made, small_results.settings(("only",)), tmp_path)
     kinds = {path.suffix for path in (tmp_path / "figures").iterdir()}
     assert kinds == {".png", ".svg", ".pdf"}
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -84,16 +78,10 @@ def test_one_user_has_a_report_without_standard_errors(tmp_path):
     unknown = pl.lit(None, pl.Float64).alias("standard_error")
     made = results(("a/b c",), times=False, tuning=False)
     without = {name: getattr(made, name).with_columns(unknown) for name in ("metrics", "validity")}
-    write_report(replace(made, **without), settings(("a/b c",)), tmp_path)
+    write_report(replace(made, **without), small_results.settings(("a/b c",)), tmp_path)
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert '<th scope="row">ICRS4</th><td><b>0.199</b></td><td><b>1</b></td>' in text
     assert (tmp_path / "figures" / "nominal-a-b-c.svg").is_file()
-
-
-def test_the_tables_are_written_as_csv_and_parquet(folder):
-    for name in ("ranks", "friedman", "comparison"):
-        table = pl.read_parquet(folder / f"{name}.parquet")
-        assert pl.read_csv(folder / f"{name}.csv").shape == table.shape
 
 
 def test_means_and_ranks_of_the_result_table(page):
@@ -131,13 +119,16 @@ def test_the_comparison_has_the_data_sets_of_the_paper(page):
     assert page.table("algorithm", *triple)[2][0] == "CRS-Med"
 
 
-def test_friedman_needs_two_data_sets(folder):
+def test_friedman_needs_two_data_sets_and_tables_are_written(folder):
     assert friedman_table(ranks_table(metrics_table(["one"]))) is None
     table = friedman_table(ranks_table(metrics_table(["one", "two", "three"])))
     assert table["datasets"].to_list() == [3] * 4
     assert table["cd"][0] == pytest.approx(17.1182, abs=1e-3)
     text = (folder / "report.html").read_text(encoding="utf-8")
     assert "test then finds no difference" in text
+    for name in ("ranks", "friedman", "comparison"):
+        table = pl.read_parquet(folder / f"{name}.parquet")
+        assert pl.read_csv(folder / f"{name}.csv").shape == table.shape
 
 
 # The verdicts on the paper's claims.
@@ -182,10 +173,10 @@ CLAIMS = [
     (beats, ranks(), "holds",
      "One: 19 of 19 beat the plain product (0.050), 8 beat the variant with I = 1 (0.170)."),
     (beats, ranks(minimum=0.01), "holds in part", "One: 15 of 19"),
-    (faster, times_table(["One"]), "holds", "3.0 times as long with sorted search",
+    (faster, small_results.times_table(["One"]), "holds", "3.0 times as long with sorted search",
      "9.0 times as long in the paper's"),
-    (faster, times_table(["One"], 1.2, 9.0, mining=3.0), "holds in part"),
-    (faster, times_table(["One"], 0.8, 1.5), "does not hold"),
+    (faster, small_results.times_table(["One"], 1.2, 9.0, mining=3.0), "holds in part"),
+    (faster, small_results.times_table(["One"], 0.8, 1.5), "does not hold"),
     (in_time, validity(), "does not hold",
      "One: 13 of 17, worst ICRS1 with an observed error of 0.650 at ε = 0.5",
      "not ICRS2, ICRS6, ICRS10 and ICRS14",
@@ -223,4 +214,4 @@ def test_errors_within_two_standard_errors_do_not_exceed(error, n_above):
 def test_the_error_without_matplotlib_names_the_extra(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(InputError, match=r"Install surerec\[plots\]"):
-        write_report(results(), settings(), tmp_path)
+        write_report(results(), small_results.settings(), tmp_path)

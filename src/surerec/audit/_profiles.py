@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from surerec.interactions import Interactions
 
 _SHORTEST: Final = 10
-"""Shorter histories can be similar, or unusual, by chance."""
+"""Shorter histories can be similar, or unusual, by coincidence."""
 _SIMILAR: Final = 0.8
 """The smallest Jaccard similarity of near-duplicates."""
 _MOST_OF_ALL: Final = 0.25

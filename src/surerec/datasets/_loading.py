@@ -84,8 +84,8 @@ def load_dataset(
         defaults["origin"] = f"file {given.name}"
         if given.is_file() and not zipfile.is_zipfile(given):
             layout = _layout_of(dataset, given)
-            beside = [given.parent / each for each in layout.titles]
-            titles = [each for each in beside if each.is_file()]
+            paths = [given.parent / each for each in layout.titles]
+            titles = [each for each in paths if each.is_file()]
             found = _read(layout, [given], titles, defaults, reading)
         else:
             with _folder(dataset, given) as folder:
@@ -162,8 +162,8 @@ def _search(dataset: Dataset, folder: Path, given: Path) -> tuple[Layout, list[P
         for files in (here, below):
             if all(_match([pattern], files) for pattern in layout.ratings):
                 ratings = _match(layout.ratings, files)
-                beside = [each for each in ratings if each.parent == ratings[0].parent]
-                return layout, beside, _match(layout.titles, here + below)
+                same_folder = [each for each in ratings if each.parent == ratings[0].parent]
+                return layout, same_folder, _match(layout.titles, here + below)
     missing = " or ".join(" and ".join(layout.ratings) for layout in dataset.layouts)
     raise InputError(f"{given}: no {missing}. Pass a copy of {dataset.title} as path=.")
 

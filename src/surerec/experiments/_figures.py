@@ -225,10 +225,10 @@ def critical_differences(diagrams: Sequence[Diagram]) -> Figure:
     figure, all_axes = panels(len(diagrams), 1, (8.0, 4.2 * len(diagrams)))
     for axes, (title, ranks, cd) in zip(all_axes, diagrams, strict=True):
         difference = np.subtract.outer(*[list(ranks.values())] * 2)
-        alike = pd.DataFrame(np.where(np.abs(difference) < cd, 1.0, 0.0), list(ranks), list(ranks))
+        same = pd.DataFrame(np.where(np.abs(difference) < cd, 1.0, 0.0), list(ranks), list(ranks))
         critical_difference_diagram(
             dict(ranks),
-            alike,
+            same,
             ax=axes,
             label_fmt_left="{label}  {rank:.2f}",
             label_fmt_right="{rank:.2f}  {label}",
