@@ -1,1 +1,1 @@
-"""Speed and memory against peers: see README.md in this folder."""
+"""Benchmarks of speed, memory and guarantees; see README.md."""

@@ -1,10 +1,9 @@
-"""What each ingredient of the learned measure gives, with its spread over random halves of users.
+"""Ablation of the ingredients of the learned measure, over random halves of users.
 
 ``python -m benchmarks.ablation [ml-100k ml-1m FILE …]`` trains it with the usual features alone,
-with each ingredient beside them, with all, and as each fold chooses for itself; then prints set
-sizes at equal mean miss rates, cut by score, and precision@10 of the users of
-`benchmarks.guarantees`, and how much each differs from the first: its mean and standard deviation
-over 20 random halves.
+with each ingredient, with all, and with the choice of each fold. It prints set sizes at equal mean
+recall with a score threshold, and precision@10, for the users of `benchmarks.guarantees`. The
+difference to the first has its mean and standard deviation over 20 random halves.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _BEST_OF = 10
 
 
 def variants() -> Iterator[tuple[str, list[str] | None]]:
-    """Give what is compared, the usual features first."""
+    """Yield the variants, the usual features first."""
     yield "usual features", []
     for name in INGREDIENTS:
         yield f"and {name}", [name]
@@ -42,30 +41,30 @@ def variants() -> Iterator[tuple[str, list[str] | None]]:
     yield "as chosen in each fold", None
 
 
-def figures(outcomes: Outcomes, among: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
-    """Give the sizes at each miss rate, and precision@10."""
-    sizes = [size_at_miss(outcomes, "score", miss, among) for miss in MISS_RATES]
+def figures(outcomes: Outcomes, chosen: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
+    """Return the sizes at each miss rate, and precision@10."""
+    sizes = [size_at_miss(outcomes, "score", miss, chosen) for miss in MISS_RATES]
     hit = np.bincount(outcomes.owners, outcomes.ranks <= _BEST_OF, len(outcomes)) / _BEST_OF
-    return np.array([*sizes, hit.mean() if among is None else hit[among].mean()])
+    return np.array([*sizes, hit.mean() if chosen is None else hit[chosen].mean()])
 
 
 def over_halves(outcomes: Outcomes) -> NDArray[np.float64]:
-    """Give the same on random halves of the users, the same for everybody who is compared."""
-    chance, n = np.random.default_rng(0), len(outcomes)
-    halves = [chance.permutation(n) < n // 2 for _ in range(_N_HALVES)]
+    """Return the figures on random halves of the users, which are the same for all variants."""
+    rng, n = np.random.default_rng(0), len(outcomes)
+    halves = [rng.permutation(n) < n // 2 for _ in range(_N_HALVES)]
     return np.array([figures(outcomes, half) for half in halves])
 
 
 def difference(before: NDArray[np.float64], after: NDArray[np.float64]) -> str:
-    """Say by how much sizes, in percent, and precision differ, and how that varies."""
+    """Format the differences of sizes, in percent, and precision, with their spread."""
     found = np.column_stack((100 * (after / before - 1)[:, :-1], (after - before)[:, -1]))
-    told = [
+    cells = [
         f"{mean:+.{digits}f} ± {spread:.{digits}f}"
         for mean, spread, digits in zip(
             found.mean(axis=0), found.std(axis=0), (1, 1, 1, 3), strict=True
         )
     ]
-    return ", ".join(told)
+    return ", ".join(cells)
 
 
 def run(name: str, n_users: int) -> None:
@@ -81,11 +80,11 @@ def run(name: str, n_users: int) -> None:
         outcomes = observe(scorer, statistics, cases, keep_candidates=True, doing=label)
         halves = over_halves(outcomes)
         *sizes, precision = figures(outcomes)
-        told = f"{' / '.join(f'{size:,.0f}' for size in sizes)}, {precision:.3f}"
+        cells = f"{' / '.join(f'{size:,.0f}' for size in sizes)}, {precision:.3f}"
         if first is not None:
-            told += f" | {difference(first, halves)}"
+            cells += f" | {difference(first, halves)}"
         first = halves if first is None else first
-        print(f"{label:28}{told}  ({time.process_time() - start:.0f} s of CPU)", flush=True)
+        print(f"{label:28}{cells}  ({time.process_time() - start:.0f} s of CPU)", flush=True)
 
 
 def main() -> None:

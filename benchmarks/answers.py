@@ -6,7 +6,7 @@ A refactoring must not change a number::
     python -m benchmarks.answers record after.json
     python -m benchmarks.answers compare before.json after.json
 
-Floats are recorded to the bit. Words (guarantees, explanations) are compared apart from numbers.
+Floats are recorded exactly. Texts (guarantees, explanations) are compared separately.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
     Answers = Iterator[tuple[str, dict[str, Any]]]
 
-_FIRST: Final = 5  # values that are recorded beside the hash of a column
+_FIRST: Final = 5  # values recorded with the hash of a column
 _FORMULAS: Final = list(sr.MEASURES)
 _LEVELS: Final = (0.5, 0.8, 0.9, 0.95)
 _OVER_USERS: Final[dict[str, dict[str, Any]]] = {
     "recall": {},
     "hit": {"guarantee": "hit", "horizon": 5, "threshold": "rank"},
     "precision": {"guarantee": "precision"},
-    "lengths": {"groups": 3},
+    "lengths": {"segments": 3},
     "temporal": {"window": 30.0},
 }
 
@@ -102,7 +102,7 @@ def _nearest(n_items: int) -> Any:
     return score
 
 
-def _asked(model: Any, name: str, data: Any) -> Answers:
+def _answers(model: Any, name: str, data: Any) -> Answers:
     features = model.model_.features
     users = data.users.ids.gather(np.arange(0, data.n_users, max(1, data.n_users // 5))).to_list()
     history = data.items.ids[:7].to_list()
@@ -139,17 +139,17 @@ def _groups(model: Any, users: list[Any], level: dict[str, float]) -> Answers:
 
 
 def _over_surfaces(model: Any, data: Any) -> Answers:
-    """Ask a saved model from Python, the command line, over HTTP and live."""
+    """Query a saved model from Python, the command line, HTTP and a live model."""
     user, item = data.users.ids[3], data.items.ids[5]
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "model"
         model.save(place)
         yield "loaded", _set(sr.load(place).recommend(user, confidence=0.9))
         run = [sys.executable, "-m", "surerec", "recommend", str(place), "--user", str(user)]
-        told = subprocess.run(  # noqa: S603
+        done = subprocess.run(  # noqa: S603
             [*run, "--confidence", "0.9", "--format", "json"], capture_output=True, check=True
         )
-        yield "command line", {"words": [told.stdout.decode()]}
+        yield "command line", {"words": [done.stdout.decode()]}
         yield from _http(place, user, item)
         with sr.Live.create(Path(folder) / "live", model) as live:
             for at, each in enumerate(data.items.ids[:40].to_list()):
@@ -192,13 +192,13 @@ def _ready(address: str) -> bool:
 
 
 def record() -> dict[str, dict[str, Any]]:
-    """Return all answers by data, recommender and question."""
+    """Return all answers by data, recommender and query."""
     synthetic = sr.datasets.synthetic(n_users=300, n_items=80, n_rows=6_000, random_state=4)
     found: dict[str, dict[str, Any]] = {}
     for data, slow in ((synthetic, True), (sr.load_dataset("ml-100k"), False)):
         segments = {user: ("AT", "DE")[place % 2] for place, user in enumerate(data.users.ids)}
         for name, model in _models(data, segments, slow=slow):
-            for question, answer in _asked(model, name, data):
+            for question, answer in _answers(model, name, data):
                 found[f"{data.name} | {name} | {question}"] = answer
             if name == "recall CM12":
                 for question, answer in _over_surfaces(model, data):
@@ -208,7 +208,7 @@ def record() -> dict[str, dict[str, Any]]:
 
 
 def compare(before: dict[str, Any], after: dict[str, Any]) -> int:
-    """Print which answers differ, numbers and words apart; return how many numbers do."""
+    """Print the differences of numbers and texts; return the number of differing numbers."""
     numbers = words = 0
     for key in before.keys() | after.keys():
         old, new = before.get(key), after.get(key)

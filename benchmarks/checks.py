@@ -1,4 +1,4 @@
-"""Whether contestants that compute the same thing got the same."""
+"""Checks that contestants computed equal results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HEADS = ("plain_head", "smoothed_head")
 
 
 def checks(scale: Scale, outcomes: Mapping[str, Outcome]) -> dict[str, bool | None]:
-    """Compare results; None where one of the two did not finish."""
+    """Compare results; None if one of the two did not finish."""
     found: dict[str, bool | None] = {}
     for name in scale.fit_data:
         ours = f"fit/{name}/one-direction"
@@ -51,7 +51,7 @@ def checks(scale: Scale, outcomes: Mapping[str, Outcome]) -> dict[str, bool | No
 
 
 def forget_heads(outcomes: Mapping[str, Outcome]) -> None:
-    """Drop the values that were only there to be compared."""
+    """Drop the values that only serve the comparison."""
     for outcome in outcomes.values():
         for name in _HEADS:
             outcome.figures.pop(name, None)
@@ -67,5 +67,5 @@ def _close(outcomes: Mapping[str, Outcome], keys: tuple[str, str], figure: str) 
     if not all(outcomes[key].done for key in keys):
         return None
     ours, theirs = (outcomes[key].figures[figure] for key in keys)
-    common = min(len(ours), len(theirs))  # crepes is asked for fewer
+    common = min(len(ours), len(theirs))  # crepes has fewer
     return bool(np.allclose(ours[:common], theirs[:common], rtol=0, atol=1e-6))

@@ -1,7 +1,7 @@
-"""One contestant in a process of its own: the child's side, and the parent's.
+"""Runs one contestant in a child process.
 
 The child runs ``python -m benchmarks.contestant module:function options result-file``. The parent
-watches its memory and its time, and ends it beyond either: that is a result too.
+limits its memory and time, and ends it beyond either.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _STARTED = "SUREREC_BENCH_STARTED"
 _POLL = 0.05
 
 LEFT_OUT = "left out"
-"""The status of a job that was not asked for."""
+"""The status of a job that was not selected."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """Who does what, on which input."""
+    """A function, and its options."""
 
     key: str
-    """Its name in the results."""
+    """Name in the results."""
     contestant: str
     """``module:function``, within benchmarks.contestants, or within benchmarks itself."""
     options: dict[str, Any]
@@ -41,7 +41,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a contestant may use."""
+    """Limits of a contestant."""
 
     memory: int
     seconds: float
@@ -50,31 +50,31 @@ class Limits:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a job."""
+    """The result of a job."""
 
     status: str
-    """ "done", "DNF: memory", "DNF: time", "left out", or "failed: " and why."""
+    """ "done", "DNF: memory", "DNF: time", "left out", or "failed: " and the reason."""
     wall_seconds: float
     peak_bytes: int
     figures: Figures = field(default_factory=dict)
 
     @property
     def done(self) -> bool:
-        """Whether there are figures."""
+        """Whether it has figures."""
         return self.status == "done"
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as JSON takes it."""
+        """Return it as JSON types."""
         return asdict(self)
 
 
 def since_start() -> float:
-    """Give the seconds since the parent started this process, imports and all."""
+    """Return the seconds since the parent started this process, including imports."""
     return time.time() - float(os.environ[_STARTED])
 
 
 def run(job: Job, limits: Limits) -> Outcome:
-    """Run a job in a process of its own, within limits."""
+    """Run a job in a child process, within limits."""
     many, begin = str(limits.threads), time.perf_counter()
     threads = {f"{name}_NUM_THREADS": many for name in ("OMP", "MKL", "NUMBA")}
     environment = os.environ | threads | {
@@ -100,16 +100,16 @@ def run(job: Job, limits: Limits) -> Outcome:
         ):
             status, peak = _watch(process, limits)
             log.seek(0)
-            said = log.read()
+            log_text = log.read()
         wall = time.perf_counter() - begin
         if status or not result.exists():
-            return Outcome(status or _why(said), wall, peak)
-        told = json.loads(result.read_text())
-    return Outcome("done", wall, told["peak"], told["figures"])
+            return Outcome(status or _why(log_text), wall, peak)
+        report = json.loads(result.read_text())
+    return Outcome("done", wall, report["peak"], report["figures"])
 
 
 def _watch(process: subprocess.Popen[bytes], limits: Limits) -> tuple[str, int]:
-    """Wait for the end, or make it; give the reason if we made it, and the largest size seen."""
+    """Wait for the end, or kill the process; return the reason and the peak memory."""
     until, peak = time.perf_counter() + limits.seconds, 0
     try:
         while process.poll() is None:
@@ -131,25 +131,25 @@ def _resident(pid: int) -> int:
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, IndexError):
-        return 0  # it just ended, or this is not Linux: then only the time is limited
+        return 0  # it has ended, or the system is not Linux
 
 
-def _why(said: str) -> str:
-    lines = [line for line in said.splitlines() if line.strip()]
+def _why(log_text: str) -> str:
+    lines = [line for line in log_text.splitlines() if line.strip()]
     last = lines[-1] if lines else "it ended without a word"
-    if "memory" in last.lower():  # MemoryError, and what duckdb and polars say
+    if "memory" in last.lower():  # MemoryError, or a message of duckdb or polars
         return "DNF: memory"
     return f"failed: {last}"
 
 
 def main() -> None:
-    """Be the child."""
+    """Run the child."""
     contestant, options, result = sys.argv[1:]
     module, _, function = contestant.partition(":")
     package = "benchmarks" if module in {"data", "films"} else "benchmarks.contestants"
     figures = getattr(import_module(f"{package}.{module}"), function)(**json.loads(options))
-    told = {"figures": figures, "peak": peak_memory()}
-    Path(result).write_text(json.dumps(told))
+    report = {"figures": figures, "peak": peak_memory()}
+    Path(result).write_text(json.dumps(report))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The encoded input, made or loaded and written once, and read as surerec takes it."""
+"""The encoded input, written once and read as surerec interactions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def write_input(folder: str, spec: dict[str, Any], files: list[str]) -> Figures:
-    """Make or load data; write their profiles as arrays, and as shuffled rows in files.
+    """Generate or load data; write histories as arrays, and shuffled rows as files.
 
     Parameters
     ----------
@@ -51,6 +51,6 @@ def write_input(folder: str, spec: dict[str, Any], files: list[str]) -> Figures:
 
 
 def profiles(folder: str) -> sr.Interactions:
-    """Read the input as surerec takes it; user and item ids are their codes."""
+    """Read the input as interactions; user and item ids are their codes."""
     read = arrays(folder)
     return sr.Interactions.from_profiles(read["offsets"], read["item_codes"], read["times"])

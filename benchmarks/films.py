@@ -1,4 +1,4 @@
-"""What is read: a folder in the format of the Netflix Prize, and a long Parquet file."""
+"""Inputs for reading: a folder in the Netflix Prize format, and a long Parquet file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHARES = (0.0, 0.045, 0.1, 0.29, 0.34, 0.225)  # of one to five stars
 
 
 def write_films(folder: str, n_files: int, n_rows: int) -> Figures:
-    """Write so many files with about so many ratings, a few films having most of them.
+    """Write ratings in the Netflix Prize format; a few films have most of them.
 
     A film has a user once; users have ids with gaps, some rate far more than others, and a film's
     ratings stand in no order.
@@ -29,7 +29,7 @@ def write_films(folder: str, n_files: int, n_rows: int) -> Figures:
     ids = np.sort(rng.choice(_HIGHEST_ID, n_users, replace=False)) + 1
     rng.shuffle(ids)
     weight = rng.permutation((1 + np.arange(n_files)) ** -0.9)
-    # More are drawn than are wanted, as who is drawn twice counts once.
+    # Draws more than needed, as duplicates count once.
     drawn = np.maximum(1, 1.35 * n_rows * weight / weight.sum()).astype(int)
     written = n_bytes = 0
     for film, n in enumerate(np.minimum(drawn, n_users).tolist(), start=1):
@@ -51,7 +51,7 @@ def write_films(folder: str, n_files: int, n_rows: int) -> Figures:
 
 
 def write_rows(folder: str, n_users: int, n_items: int, n_rows: int) -> Figures:
-    """Write a Parquet file of rows in no order, in parts, as all at once would not fit."""
+    """Write a Parquet file of rows in random order, in parts to limit memory."""
     where, rng = Path(folder), np.random.default_rng(1)
     where.mkdir(parents=True, exist_ok=True)
     parts = [

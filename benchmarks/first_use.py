@@ -1,4 +1,4 @@
-"""What the first use costs, as ratios: ``python -m benchmarks.first_use PYTHON [--times 3]``.
+"""The cost of the first use, as ratios: ``python -m benchmarks.first_use PYTHON [--times 3]``.
 
 PYTHON is the interpreter of an environment into which the wheel was installed; kernels are compiled
 into an empty folder each time. Seconds of CPU are compared, as a busy machine stretches the others.
@@ -20,7 +20,7 @@ _BASE = "import numpy, polars, numba"
 _ASKED = ("--user", "u7", "--confidence", "0.8")
 _BARS = {
     "import surerec": 1.3,
-    "surerec.PopulationConformal": None,  # reads what it needs of everything
+    "surerec.PopulationConformal": None,  # loads most modules
     "everything public": None,
     "surerec --version": 3.0,
     "recommend, first / second after fit": 7.0,
@@ -29,7 +29,7 @@ _BARS = {
 
 
 class Cost(NamedTuple):
-    """Seconds that a command took."""
+    """Durations of commands in seconds."""
 
     cpu: float
     wall: float
@@ -38,7 +38,7 @@ class Cost(NamedTuple):
 def cost_of(command: list[str], compiled: Path) -> Cost:
     """Run a command with a folder for compiled kernels."""
     env = {**os.environ, "NUMBA_CACHE_DIR": str(compiled)}
-    for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE"):  # as a person has it
+    for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE"):  # as for a user
         env.pop(name, None)
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), perf_counter()
     subprocess.run(command, check=True, env=env, capture_output=True)  # noqa: S603  # ours
@@ -48,7 +48,7 @@ def cost_of(command: list[str], compiled: Path) -> Cost:
 
 
 def write_shop(path: Path) -> None:
-    """Write a small log of purchases, the same each time."""
+    """Write a small, reproducible log of purchases."""
     rows = ["customer,product,purchased_at"]
     for who in range(400):
         for place in range(12):
@@ -58,7 +58,7 @@ def write_shop(path: Path) -> None:
 
 
 def round_of(python: str, scratch: Path) -> dict[str, tuple[Cost, Cost]]:
-    """Measure once: for each line what is compared, and with what."""
+    """Measure once: for each line, the value and its reference."""
     surerec = str(Path(python).parent / "surerec")
     kept, fresh, elsewhere = (scratch / name for name in ("kept", "fresh", "elsewhere"))
     shop, model = scratch / "shop.csv", scratch / "model"
@@ -88,15 +88,15 @@ def round_of(python: str, scratch: Path) -> dict[str, tuple[Cost, Cost]]:
 
 
 def main() -> None:
-    """Print every round, and the median of their ratios with the bars."""
+    """Print every round, and the median ratios with their targets."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("python")
     parser.add_argument("--times", type=int, default=3)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     rounds = []
-    for number in range(asked.times):
+    for number in range(options.times):
         with tempfile.TemporaryDirectory(prefix="surerec-first-use-") as scratch:
-            rounds.append(round_of(asked.python, Path(scratch)))
+            rounds.append(round_of(options.python, Path(scratch)))
         for name, (one, other) in rounds[-1].items():
             cpu = f"{one.cpu:6.2f} / {other.cpu:5.2f} s of CPU"
             print(f"{number + 1}  {name:52} {cpu}, {one.wall:6.2f} / {other.wall:5.2f} s")

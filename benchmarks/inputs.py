@@ -1,4 +1,4 @@
-"""The encoded input, as each contestant takes it; without surerec, which peers need not carry."""
+"""The encoded input in the form of each contestant, read without importing surerec."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def users_by_items(folder: str, kind: type[Any]) -> sp.csr_matrix:
 
 
 def rows(folder: str) -> pl.DataFrame:
-    """Read the input as a table: user, item, place in the profile."""
+    """Read the input as a table: user, item, position in the history."""
     read = arrays(folder)
     offsets = read["offsets"]
     lengths = np.diff(offsets)

@@ -1,10 +1,10 @@
-"""Kill the server again and again while events come in, and look whether each is there once.
+"""Kill the server repeatedly while it ingests events, and check that each is stored once.
 
 ``python -m benchmarks.killing [--events 100000] [--kills 50] [--batch 200]`` serves a live model,
 sends it events by HTTP with a client that sends again whatever was not acknowledged, and kills the
 whole server (``kill -9`` of all its processes) at random moments, a recount in the background
 included. At the end every acknowledged event must be there once, scores must be those of counting
-all events together, and answers after a recount those of a fit on the export.
+all events, and answers after a refit equal those of a fit on the export.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LONGEST_DELAY = 0.3  # seconds after a batch was sent at which the server is ki
 
 @dataclass(frozen=True)
 class Killed:
-    """What was seen.
+    """The result.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class _Server:
         raise RuntimeError(f"The server did not start: {self._log.read_text()}")
 
     def kill(self) -> None:
-        """Kill its processes, none of which can do anything about it.
+        """Kill its processes with SIGKILL.
 
         Workers are sessions of their own: one that lost its supervisor ends in good order.
         """
@@ -111,18 +111,18 @@ class _Server:
         )
         try:
             with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
-                told: dict[str, Any] = json.load(answer)
-                return told
+                reply: dict[str, Any] = json.load(answer)
+                return reply
         except urllib.error.HTTPError as error:
-            if error.code == 503:  # away or busy: to be sent again
+            if error.code == 503:  # busy: send again
                 return None
             raise
-        except (OSError, HTTPException, ValueError):  # cut off, at worst in the midst of an answer
+        except (OSError, HTTPException, ValueError):  # disconnected, possibly within a response
             return None
 
 
 def _runs(process: int) -> bool:
-    """Tell whether a process is there, and more than the remains of one."""
+    """Return whether a process is running and not a zombie."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -130,7 +130,7 @@ def _runs(process: int) -> bool:
 
 
 def _stream(n_events: int, random_state: int) -> tuple[sr.Interactions, list[dict[str, Any]]]:
-    """Give profiles, and what came later as events in time order, each with an id."""
+    """Return early interactions, and later ones as events in time order, with ids."""
     n_rows = n_events + max(n_events // 2, 4000)
     n_users, n_items = max(200, n_rows // 60), max(60, n_rows // 300)
     films = sr.datasets.synthetic(n_users, n_items, n_rows, drift=0.2, random_state=random_state)
@@ -147,7 +147,7 @@ def _stream(n_events: int, random_state: int) -> tuple[sr.Interactions, list[dic
 def kill_while_ingesting(
     n_events: int, n_kills: int, batch: int = 200, random_state: int = 0, store: str = "sqlite"
 ) -> Killed:
-    """Send events to a server that is killed again and again, and look whether all is right.
+    """Send events to a server that is killed repeatedly, and check the result.
 
     Parameters
     ----------
@@ -175,16 +175,16 @@ def kill_while_ingesting(
                     timer.start()
                     n_killed += 1
                 clock = time.monotonic()
-                told = server.send(some)
+                reply = server.send(some)
                 up += time.monotonic() - clock
                 if timer is not None:
                     timer.join()
                     server = _Server(folder, Path(name) / "log")
-                while told is None:
+                while reply is None:
                     clock = time.monotonic()
-                    told = server.send(some)
+                    reply = server.send(some)
                     up += time.monotonic() - clock
-                    n_again += 0 if told is None else told["again"]
+                    n_again += 0 if reply is None else reply["again"]
         finally:
             server.kill()
         n_recounts = _check(folder, past, events, Path(name))
@@ -197,9 +197,9 @@ def _recommender() -> sr.PopulationConformal:
 
 
 def _check(folder: Path, past: sr.Interactions, events: list[dict[str, Any]], room: Path) -> int:
-    """Look whether all events are there once, and whether answers are those of a fit."""
+    """Check that all events are stored once, and that answers equal those of a fit."""
     with Live(folder, refit=False) as live:
-        with live._state.store.reading() as transaction:  # noqa: SLF001  # what is really kept
+        with live._state.store.reading() as transaction:  # noqa: SLF001  # what is stored
             kept = [event.key for event in transaction.events()]
         assert sorted(kept) == sorted(f"id {event['id']}" for event in events), "not each once"
         n_recounts = live.base_ - 1
@@ -227,12 +227,12 @@ def _check(folder: Path, past: sr.Interactions, events: list[dict[str, Any]], ro
                     each.recommend(user, confidence=0.9) for each in (as_fitted, fresh)
                 )
                 assert served.items == fitted.items, f"other items for user {user}"
-                assert served.guarantee == fitted.guarantee, f"another promise for user {user}"
+                assert served.guarantee == fitted.guarantee, f"another guarantee for user {user}"
     return n_recounts
 
 
 def _with(past: sr.Interactions, named: list[dict[str, Any]]) -> sr.Interactions:
-    import polars as pl  # noqa: PLC0415  # only to put two tables together
+    import polars as pl  # noqa: PLC0415
 
     first = past.to_frame()
     more = pl.DataFrame(named).with_columns(
@@ -248,7 +248,7 @@ def _by_id(scorer: Any, known: Any, user: Any) -> dict[Any, float]:
 
 
 def main() -> None:
-    """Run it and print what was seen."""
+    """Run the benchmark and print the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--events", type=int, default=100_000)
     parser.add_argument("--kills", type=int, default=50)

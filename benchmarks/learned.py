@@ -1,8 +1,8 @@
-"""What the learned measure is worth: set sizes at equal miss rates, precision, and its cost.
+"""Set sizes at equal recall, precision and cost of the learned measure.
 
 ``python -m benchmarks.learned [ml-100k ml-1m …] [--users N]`` prints a table for each data set.
-Known are the first 60 % of a profile, the future is the rest (paper.md 8), users have 10 items or
-more, and nobody is scored by what was learned from them.
+The first 60% of a history are known, and the rest is held out (paper.md 8), users have 10 items or
+more, and each user is left out of the training data of their scores.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _USERS_AT_ONCE = 8
 
 
 class RankCurve(NamedTuple):
-    """What cutting rankings at K items misses on average, for every K; and precision@10."""
+    """Mean miss rate of the first K items for every K, and precision@10."""
 
     missed: NDArray[np.float64]
     precision: float
 
     def size_at(self, rate: float) -> float:
-        """Give the smallest K whose mean miss rate is at most `rate`."""
+        """Return the smallest K whose mean miss rate is at most `rate`."""
         return float(np.argmax(self.missed <= rate))
 
 
@@ -55,7 +55,7 @@ class Line(NamedTuple):
 
 
 def by_rank(scorer: Scorer, splits: list[Split]) -> RankCurve:
-    """Rank each user's candidates on the whole known profile, and cut all rankings alike."""
+    """Rank the candidates of each user on the whole known history, with one threshold for all."""
 
     def some(block: list[Split]) -> list[tuple[NDArray[np.float64], float]]:
         return [_hits(scorer, split) for split in block]
@@ -70,7 +70,7 @@ def by_rank(scorer: Scorer, splits: list[Split]) -> RankCurve:
 
 
 def _hits(scorer: Scorer, split: Split) -> tuple[NDArray[np.float64], float]:
-    """Give the share of the future among the first K for every K, and precision@10."""
+    """Return recall@K for every K, and precision@10."""
     scores = scorer.score(split.known, without_user=split.user)
     scores[split.known] = -np.inf
     relevant = np.zeros(len(scores), dtype=bool)
@@ -80,7 +80,7 @@ def _hits(scorer: Scorer, split: Split) -> tuple[NDArray[np.float64], float]:
 
 
 def by_p_value(scorer: Scorer, splits: list[Split]) -> Line:
-    """Use the paper's sets, by each user's own calibration items, at the ε of equal mean miss."""
+    """Return item-level sets at the ε of equal mean recall."""
     grid = np.linspace(0, 1, 1001)
 
     def some(block: list[Split]) -> list[tuple[NDArray[np.float64], NDArray[np.float64], float]]:
@@ -115,7 +115,7 @@ def _blocks(splits: list[Split]) -> list[list[Split]]:
 
 
 def timed(score: Callable[[Split], object], splits: Iterable[Split]) -> NDArray[np.float64]:
-    """Give the milliseconds that each user took, one after the other."""
+    """Return the milliseconds for each user."""
     found = []
     for split in splits:
         start = time.perf_counter()
@@ -127,12 +127,12 @@ def timed(score: Callable[[Split], object], splits: Iterable[Split]) -> NDArray[
 def compare(
     statistics: PrecedenceStatistics, scorer: LearnedScorer, splits: list[Split], *, everyone: bool
 ) -> list[Line]:
-    """Give the lines of the table, the learned one last."""
+    """Return the lines of the table, the learned measure last."""
     cm12 = MeasureScorer(statistics, "CM12")
     lines = [by_p_value(cm12, splits)._replace(name="ICRS12, per-user p-values")]
     measures = list(MEASURES) if everyone else ["CM12"]
-    wanted: list[tuple[str, Scorer]] = [(m, MeasureScorer(statistics, m)) for m in measures]
-    for label, each in [*wanted, ("learned", scorer)]:
+    scorers: list[tuple[str, Scorer]] = [(m, MeasureScorer(statistics, m)) for m in measures]
+    for label, each in [*scorers, ("learned", scorer)]:
         curve = by_rank(each, splits)
         sizes = [curve.size_at(rate) for rate in MISS_RATES]
         lines.append(Line(f"{label}, cut by rank", sizes, curve.precision))

@@ -1,4 +1,4 @@
-"""From outcomes to the lines of the table: ours, the peer's, their ratio, and the bar."""
+"""The lines of the result table: our value, the peer's, their ratio, and the target."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ONE_USER = {  # p50 and p99
 }  # fmt: skip
 _ONE_SET = {"CM4": (1.5, 4.0), "CM12": (3.0, 4.0), "CM3": (3.0, 4.0)}
 _MANY_USERS = {"CM4": 1.0, "CM12": 2.0}
-_OVER_USERS = 1.25  # whole profiles, where p-values are scored by halves of them
+_OVER_USERS = 1.25  # scores whole histories; item-level p-values score halves
 _P_VALUES = {"crepes": 100.0, "numpy": 2.0}
 _LARGE_PEAK, _LARGE_SECONDS = 6e9, 60.0
 _LARGE_ONE = {"p50": 20.0, "p99": 200.0}
@@ -48,11 +48,11 @@ class Line:
     ratio_text: str
     bar: str
     met: bool | None
-    """None where there is no bar, or nothing to judge by: `verdict` says which."""
+    """None without a target or a result; see `verdict`."""
     verdict: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as JSON takes it."""
+        """Return it as JSON types."""
         return asdict(self)
 
 
@@ -85,12 +85,12 @@ def _cost(outcome: Outcome) -> str:
 
 
 def _fails(outcome: Outcome) -> bool | None:
-    """Judge a run of ours without figures: it fails the bar, unless it was left out."""
+    """Return the verdict on a run without figures: not met, unless it was left out."""
     return None if outcome.status == LEFT_OUT else False
 
 
 class Judge:
-    """Turns outcomes by key into lines and checks."""
+    """Converts outcomes by key to lines and checks."""
 
     def __init__(self, scale: Scale, outcomes: Mapping[str, Outcome], limits: Limits) -> None:
         self.scale = scale
@@ -98,7 +98,7 @@ class Judge:
         self.limits = limits
 
     def lines(self) -> list[Line]:
-        """Give every line."""
+        """Return all lines."""
         found = [
             *self._counting("one-direction", "Counting one direction", _ONE_DIRECTION),
             *self._counting("both-directions", "Ready for every measure", _BOTH_DIRECTIONS),
@@ -114,21 +114,21 @@ class Judge:
         return found
 
     def size(self, name: str) -> str:
-        """Say how large some data are."""
+        """Describe the size of some data."""
         figures = self.outcomes[f"input/{name}"].figures
         if not figures:
             return name
         rows = figures["n_rows"]
-        told = f"{rows / 1e6:.3g}M" if rows >= 1e6 else f"{rows:,}"
-        return f"{told} rows × {figures['n_items']:,} items"
+        target = f"{rows / 1e6:.3g}M" if rows >= 1e6 else f"{rows:,}"
+        return f"{target} rows × {figures['n_items']:,} items"
 
     def _faster(self, group: str, what: str, keys: tuple[str, str], bar: float | None) -> Line:
-        """Compare seconds; a peer that did not finish took at least its limit."""
+        """Compare seconds; a peer that did not finish counts as its limit."""
         ours, peer = self.outcomes[keys[0]], self.outcomes[keys[1]]
-        told = "" if bar is None else f"≥ {bar:g}×"
+        target = "" if bar is None else f"≥ {bar:g}×"
         if not ours.done:
             met = None if bar is None else _fails(ours)
-            return _line(group, what, _cost(ours), _cost(peer), bar=told, met=met)
+            return _line(group, what, _cost(ours), _cost(peer), bar=target, met=met)
         ratio, text, met = None, None, None
         if peer.done:
             ratio = peer.figures["seconds"] / ours.figures["seconds"]
@@ -140,7 +140,7 @@ class Judge:
         elif peer.status == "DNF: memory":
             text, met = "peer did not finish", None if bar is None else True
         return _line(
-            group, what, _cost(ours), _cost(peer), ratio=ratio, ratio_text=text, bar=told, met=met
+            group, what, _cost(ours), _cost(peer), ratio=ratio, ratio_text=text, bar=target, met=met
         )
 
     def _counting(self, kind: str, title: str, bars: dict[str, float]) -> list[Line]:
@@ -158,10 +158,10 @@ class Judge:
     def _kernel(self) -> list[Line]:
         found, group = [], "Counting kernel"
         for name, bar in _CEILING.items():
-            what, told = f"one core, share of the ceiling, {self.size(name)}", f"≥ {bar:.0%}"
+            what, target = f"one core, share of the ceiling, {self.size(name)}", f"≥ {bar:.0%}"
             outcome = self.outcomes[f"ceiling/{name}"]
             if not outcome.done:
-                found.append(_line(group, what, outcome.status, bar=told))
+                found.append(_line(group, what, outcome.status, bar=target))
                 continue
             share, rate = outcome.figures["share"], outcome.figures["pairs_per_second"]
             found.append(
@@ -172,20 +172,20 @@ class Judge:
                     f"{outcome.figures['ceiling'] / 1e6:,.0f} M/s",
                     ratio=share,
                     ratio_text=f"{share:.0%}",
-                    bar=told,
+                    bar=target,
                     met=share >= bar,
                 )
             )
-        what, told = f"second core, {self.size('10m')}", f"≥ {_SECOND_CORE:g}×"
+        what, target = f"second core, {self.size('10m')}", f"≥ {_SECOND_CORE:g}×"
         outcome = self.outcomes["fit/10m/one-direction"]
         if not outcome.done:
-            return [*found, _line(group, what, outcome.status, bar=told)]
+            return [*found, _line(group, what, outcome.status, bar=target)]
         one, two = outcome.figures["one_thread_seconds"], outcome.figures["seconds"]
         return [
             *found,
             _line(
                 group, what, _time(two), f"{_time(one)} on one",
-                ratio=one / two, bar=told, met=one / two >= _SECOND_CORE,
+                ratio=one / two, bar=target, met=one / two >= _SECOND_CORE,
             ),
         ]  # fmt: skip
 
@@ -193,18 +193,18 @@ class Judge:
         found = []
         for name in self.scale.whole:
             group = f"Whole fit, both directions, {self.size(name)}"
-            what, told = "share of the ceiling of two cores", f"≥ {_WHOLE[name]:.0%}"
+            what, target = "share of the ceiling of two cores", f"≥ {_WHOLE[name]:.0%}"
             outcome = self.outcomes[f"whole/{name}"]
             if not outcome.done:
                 met = _fails(outcome)
-                found.append(_line(group, what, outcome.status, bar=told, met=met))
+                found.append(_line(group, what, outcome.status, bar=target, met=met))
                 continue
             figures = outcome.figures
             share = figures["share"]
             found.append(
                 _line(
                     group, what, _cost(outcome), f"{figures['ceiling'] / 1e6:,.0f} M/s",
-                    ratio=share, ratio_text=f"{share:.0%}", bar=told, met=share >= _WHOLE[name],
+                    ratio=share, ratio_text=f"{share:.0%}", bar=target, met=share >= _WHOLE[name],
                 )
             )  # fmt: skip
         group = f"Whole fit, both directions, {self.size(self.scale.whole[-1])}"
@@ -215,15 +215,15 @@ class Judge:
             ("second core", seconds, _WHOLE_SECOND_CORE, False),
             ("peak memory over the result", memory, _WHOLE_MEMORY, True),
         ):
-            told = f"{'≤' if most else '≥'} {bar:g}×"
+            target = f"{'≤' if most else '≥'} {bar:g}×"
             if one is None or other is None:
-                found.append(_line(group, what, outcome.status, bar=told, met=_fails(outcome)))
+                found.append(_line(group, what, outcome.status, bar=target, met=_fails(outcome)))
                 continue
             ratio, cells = one / other, (in_words(one), in_words(other)) if most else (
                 _time(other), f"{_time(one)} on one"
             )  # fmt: skip
             met = ratio <= bar if most else ratio >= bar
-            found.append(_line(group, what, *cells, ratio=ratio, bar=told, met=met))
+            found.append(_line(group, what, *cells, ratio=ratio, bar=target, met=met))
         return found
 
     def _at_most(
@@ -234,16 +234,16 @@ class Judge:
         unit: str,
         bar: float | None,
     ) -> Line:
-        """Compare costs: ours may be so many times the peer's."""
+        """Compare costs with a factor of the peer's as target."""
         ours, peer = values
-        told = "" if bar is None else "not slower" if bar == 1 else f"≤ {bar:.3g}×"
+        target = "" if bar is None else "not slower" if bar == 1 else f"≤ {bar:.3g}×"
         cells = ["not measured" if v is None else f"{v:.3g} {unit}" for v in values]
         if ours is None or peer is None:
-            return _line(group, what, cells[0], cells[1], bar=told)
+            return _line(group, what, cells[0], cells[1], bar=target)
         ratio = ours / peer
         return _line(
             group, what, cells[0], cells[1],
-            ratio=ratio, bar=told, met=None if bar is None else ratio <= bar,
+            ratio=ratio, bar=target, met=None if bar is None else ratio <= bar,
         )  # fmt: skip
 
     def _figure(self, key: str, name: str) -> float | None:
@@ -253,12 +253,12 @@ class Judge:
     def _one_user(self) -> list[Line]:
         group = f"One user, p-values of all items, {self.size(ANSWER_DATA)}"
         found = []
-        asked: tuple[tuple[str, str, dict[str, tuple[float, float]]], ...] = (
+        figures_of: tuple[tuple[str, str, dict[str, tuple[float, float]]], ...] = (
             ("", "", _ONE_USER),
             ("set_", ", recommend() at 0.9", _ONE_SET),
             ("frame_", ", recommend() at 0.9 and its frame", {}),
         )
-        for figure, words, bars in asked:
+        for figure, words, bars in figures_of:
             for name in MEASURES:
                 for at, bar in zip(("p50", "p99"), bars.get(name, (None, None)), strict=True):
                     pair = (
@@ -280,14 +280,20 @@ class Judge:
         group = f"Batch, {self.size(ANSWER_DATA)}"
         found = []
         for name in ("CM4", "CM12"):
-            for peer, told in (("implicit", "implicit K=100"), ("implicit-als", "implicit ALS 64")):
+            for peer, target in (
+                ("implicit", "implicit K=100"),
+                ("implicit-als", "implicit ALS 64"),
+            ):
                 rates = [self._figure(f"many/{who}", "users_per_second") for who in (name, peer)]
                 times = [None if rate is None else 1e6 / rate for rate in rates]
                 bar = _MANY_USERS[name] if peer == "implicit" else None
                 pair = (times[0], times[1])
-                what = f"{name}, time per user against {told}"
+                what = f"{name}, time per user against {target}"
                 found.append(self._at_most(group, what, pair, "µs", bar))
-        for jobs, words in (("many", group), ("many-20", f"Batch of 20, {self.size(self.people)}")):
+        for jobs, words in (
+            ("many", group),
+            ("many-20", f"Batch of 20, {self.size(self.real_data)}"),
+        ):
             rates = [
                 self._figure(f"{jobs}/{who}", "users_per_second")
                 for who in ("population-CM12", "CM12")
@@ -298,8 +304,8 @@ class Judge:
         return found
 
     @property
-    def people(self) -> str:
-        """The data of real people, where they are."""
+    def real_data(self) -> str:
+        """Name of the real data, or of synthetic data in a smoke run."""
         return people_data(self.scale)
 
     def _p_values(self) -> list[Line]:
@@ -335,7 +341,7 @@ class Judge:
             judged = name == "budget"
             budget = in_words(self.scale.budget) if judged else "the default"
             outcome = self.outcomes[f"first/{name}"]
-            for what, key, most, told in (
+            for what, key, most, target in (
                 ("peak memory", "peak", _LARGE_PEAK, in_words(_LARGE_PEAK)),
                 ("first recommendation after", "seconds", _LARGE_SECONDS, _time(_LARGE_SECONDS)),
             ):
@@ -344,7 +350,7 @@ class Judge:
                     in_words(value) if key == "peak" else _time(value)
                 )  # fmt: skip
                 met = (_fails(outcome) if value is None else value <= most) if judged else None
-                bar = f"≤ {told}" if judged else ""
+                bar = f"≤ {target}" if judged else ""
                 what_in = f"{what}, budget {budget}"
                 share = None if value is None else value / most
                 found.append(

@@ -1,8 +1,8 @@
-"""What a live model costs: events a second beside the bare database, and answers as it grows.
+"""Cost of a live model: events per second against the bare database, and answer times.
 
 ``python -m benchmarks.live [ml-100k] [--postgres ADDRESS]`` prints events a second, one at a time
 and in batches, beside a bare table that the same rows are inserted into with the same durability;
-and the time of a recommendation with 1 % of the data as events, beside that without.
+and the time of a recommendation with and without 1% of the data as events.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 BAR = 1.5
-"""Times the answer of a model without events."""
+"""Multiple of the answer time of a model without events."""
 
 _TURNS = 3
 _USERS = 200
@@ -78,7 +78,7 @@ def _clear(address: str) -> None:
 
 
 def _stream(films: sr.Interactions, share: float) -> tuple[sr.Interactions, list[dict[str, Any]]]:
-    """Give the data without their latest rows, and these as events in time order."""
+    """Return the data without the latest rows, and these as events in time order."""
     threshold = int(np.quantile(films.times, 1 - share))
     frame = films.to_frame()
     late = films.times >= threshold
@@ -88,12 +88,12 @@ def _stream(films: sr.Interactions, share: float) -> tuple[sr.Interactions, list
 
 
 def _answers(models: Sequence[Any], users: Sequence[Any]) -> list[float]:
-    """Give the median CPU time of a recommendation by each, asked in turns.
+    """Return the median CPU time of a recommendation by each model, measured in turns.
 
     CPU time, as others may be at work on the machine, and in turns, as it may change its pace.
     """
     times: list[list[float]] = [[] for _ in models]
-    for turn in range(_TURNS + 1):  # the first puts rows together, and is not counted
+    for turn in range(_TURNS + 1):  # the first is a warm-up
         for user in users:
             for model, mine in zip(models, times, strict=True):
                 begin = time.process_time()
@@ -106,7 +106,7 @@ def _answers(models: Sequence[Any], users: Sequence[Any]) -> list[float]:
 def _speeds(
     live: Any, bare: Callable[[Any], object], events: Sequence[Any], rows: Sequence[Any], size: int
 ) -> tuple[float, float, float]:
-    """Give events a second of both in turns, and ours for each second of CPU."""
+    """Return events per second of both in turns, and ours per second of CPU."""
     ours = theirs = cpu = 0.0
     for some, same in zip(_batches(events, size), _batches(rows, size), strict=True):
         begin, busy = time.perf_counter(), time.process_time()
@@ -144,7 +144,7 @@ def _ingesting(
 
 
 def main() -> None:
-    """Run it and print what was seen."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", nargs="?", default="ml-100k")
     parser.add_argument("--postgres", help="the address of an empty database")

@@ -1,4 +1,4 @@
-"""Random material for p-values and metrics, the same for every contestant."""
+"""Random inputs for p-values and metrics, equal for all contestants."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def calibration_and_candidates(
     n_calibration: int, n_candidates: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Give calibration scores, candidate scores (some of them tied), and uniforms in (0, 1]."""
+    """Return calibration scores, candidate scores (some of them tied), and uniforms in (0, 1]."""
     random = np.random.default_rng(1)
     scores = random.normal(size=n_calibration)
     new = random.normal(size=n_candidates)
@@ -23,7 +23,7 @@ def calibration_and_candidates(
 
 
 def rankings(n_users: int, n_items: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Give scores without ties, and which items are relevant: 1 % of them, at least one."""
+    """Return scores without ties, and the relevant items: 1% of them, at least one."""
     random = np.random.default_rng(2)
     scores = random.permuted(np.tile(np.arange(n_items) / n_items, (n_users, 1)), axis=1)
     relevant = random.random((n_users, n_items)) < 0.01

@@ -1,4 +1,4 @@
-"""Timing inside a contestant's process, and checksums of what it counted."""
+"""Timing and memory within a contestant's process, and checksums of counts."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 Figures = dict[str, Any]
 
-_LONG = 20.0  # seconds; a first run that takes longer is not repeated: nothing in it was warm-up
+_LONG = 20.0  # seconds; a longer first run is not repeated
 
 
 def best(task: Callable[[], Result], repeats: int) -> tuple[float, Result]:
-    """Give the shortest of a few times after a warm-up, in seconds, and the last result."""
+    """Return the shortest of several times after a warm-up, in seconds, and the last result."""
     begin = perf_counter()
     result = task()
     times = [perf_counter() - begin]
@@ -33,7 +33,7 @@ def best(task: Callable[[], Result], repeats: int) -> tuple[float, Result]:
     times.clear()
     started = perf_counter()
     while len(times) < repeats and (not times or perf_counter() - started < _LONG):
-        del result  # as a caller would: two results at once would double the peak
+        del result  # two results at once would double the peak
         begin = perf_counter()
         result = task()
         times.append(perf_counter() - begin)
@@ -41,7 +41,7 @@ def best(task: Callable[[], Result], repeats: int) -> tuple[float, Result]:
 
 
 def each(task: Callable[[int], object], users: NDArray[np.int64], n_warm: int) -> Figures:
-    """Time a task user by user, after others to warm up: milliseconds at p50 and p99."""
+    """Time a task for each user, after a warm-up: milliseconds at p50 and p99."""
     for user in users[:n_warm]:
         task(int(user))
     measured = users[n_warm:]
@@ -60,14 +60,14 @@ def each(task: Callable[[int], object], users: NDArray[np.int64], n_warm: int) -
     }
 
 
-def some_users(n_users: int, n_wanted: int, n_warm: int) -> NDArray[np.int64]:
-    """Choose the same users for every contestant: those to warm up, then those to measure."""
-    wanted = min(n_users, n_wanted + n_warm)
-    return np.random.default_rng(0).choice(n_users, wanted, replace=False)
+def some_users(n_users: int, n_measured: int, n_warm: int) -> NDArray[np.int64]:
+    """Choose users for warm-up and measurement, equal for all contestants."""
+    n = min(n_users, n_measured + n_warm)
+    return np.random.default_rng(0).choice(n_users, n, replace=False)
 
 
 def peak_memory() -> int:
-    """Give the largest resident size of this process, in bytes.
+    """Return the peak resident size of this process, in bytes.
 
     On Linux not that of `getrusage`, which begins with the size of the parent process.
     """
@@ -82,7 +82,7 @@ def peak_memory() -> int:
 
 
 def resident_memory() -> int:
-    """Give the resident size of this process, in bytes; its peak where that is not known."""
+    """Return the resident size of this process in bytes, or its peak if unknown."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:
@@ -91,19 +91,19 @@ def resident_memory() -> int:
 
 
 def forget_peak() -> None:
-    """Have `peak_memory` begin anew; where the system cannot, it counts what came before."""
+    """Reset `peak_memory`, if the system supports it."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 
 
 def n_threads() -> int:
-    """Give the number of threads that every contestant may use."""
+    """Return the number of threads of a contestant."""
     return int(os.environ["SUREREC_THREADS"])
 
 
 @contextmanager
 def threads(number: int) -> Iterator[None]:
-    """Let surerec use so many threads meanwhile."""
+    """Set the number of threads of surerec within a context."""
     before = os.environ.get("SUREREC_THREADS")
     os.environ["SUREREC_THREADS"] = str(number)
     try:
@@ -115,7 +115,7 @@ def threads(number: int) -> Iterator[None]:
 
 
 def _mixed(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Give each pair of items a number of its own, modulo 2⁶⁴ (the constants are SplitMix64's)."""
+    """Return a hash of each pair of items, modulo 2⁶⁴ (the constants are SplitMix64's)."""
     mixed = first * np.uint64(0x9E3779B97F4A7C15) + second
     mixed ^= mixed >> np.uint64(30)
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
@@ -127,7 +127,7 @@ Triples = tuple["NDArray[Any]", "NDArray[Any]", "NDArray[Any]"]
 
 
 def checksums(parts: Iterable[Triples]) -> Figures:
-    """Sum counts up, each weighted by its pair: equal for equal counts, in whatever order.
+    """Return the sum of counts weighted by pair, which does not depend on their order.
 
     Parameters
     ----------

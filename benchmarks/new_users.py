@@ -1,4 +1,4 @@
-"""The new-user test on real data: what users who were not in the fit receive.
+"""The new-user test on real data: coverage of users who were not in the fit.
 
 ``python -m benchmarks.new_users [--sets ml-100k …] [--measures CM12 als learned] [--splits 3]``
 fits on half of the users and asks the others by their histories. It prints tables as Markdown, and
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 SETS: Final = ("ml-100k", "ml-latest-small-2016", "complete-journey", "ml-1m", "movietweetings")
 MEASURES: Final = ("CM12", "als", "learned")
 MOVIETWEETINGS: Final = Path(__file__).parents[2] / "shared/data/movietweetings/ratings.dat"
-_TOLERANCE: Final = 0.01  # a mean over splits may exceed ε by so much plus two standard errors
+_TOLERANCE: Final = 0.01  # excess over ε allowed for a mean, besides two standard errors
 
 
 def load(name: str) -> sr.Interactions:
-    """Load a data set by name; MovieTweetings from the shared copy where there is one."""
+    """Load a data set by name; MovieTweetings from the shared copy if there is one."""
     if name == "movietweetings" and MOVIETWEETINGS.exists():
         return sr.load_dataset(name, path=MOVIETWEETINGS)
     return sr.load_dataset(name)
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return a Markdown table; numbers as they are read best."""
+    """Return a Markdown table with formatted numbers."""
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     lines += ["| " + " | ".join(map(_cell, row)) + " |" for row in rows]
     return "\n".join(lines)
@@ -83,7 +83,7 @@ def _precisions(test: NewUserTest) -> str:
 
 
 def cells_outside(found: dict[tuple[str, str], NewUserTest]) -> str:
-    """Return how many single cells lie outside, in one line."""
+    """Return a line on the number of single cells outside."""
     cells = pl.concat(test.splits for test in found.values()).filter("reachable")
     outside = cells.filter(
         pl.col("observed") > pl.col("epsilon") + _TOLERANCE + 2 * pl.col("standard_error")
@@ -92,7 +92,7 @@ def cells_outside(found: dict[tuple[str, str], NewUserTest]) -> str:
 
 
 def support_table(test: NewUserTest) -> str:
-    """Return the miss at ε = 0.1 by the number of other users, calibration beside new users."""
+    """Return the miss at ε = 0.1 by the number of other users, for calibration and new users."""
     assert test.support is not None
     rows = [
         (
@@ -127,7 +127,7 @@ def main() -> None:
     parser.add_argument("--measures", nargs="+", default=list(MEASURES))
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--users", type=int, default=2000, help="at most, on each side of a split")
-    parser.add_argument("--promise", default="recall")
+    parser.add_argument("--guarantee", default="recall")
     parser.add_argument("--threshold", choices=("score", "rank"), default="score")
     parser.add_argument("--random-state", type=int, default=0)
     parser.add_argument("--output", type=Path, default=Path("new-users"))

@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/explanation/guarantees.md: ``python -m benchmarks.pictures``."""
+"""Draw the pictures of docs/pictures.md on MovieLens 100K: ``python -m benchmarks.pictures``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 
 import surerec as sr
 from surerec.audit import audit
-from surerec.reports.figures import LINES, blank, panels, render, styled
+from surerec.reports.figures import LINES, panels, render, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,19 +26,23 @@ _KINDS = {
 
 
 def split() -> Figure:
-    """Draw whose items calibrate: the user's own, or those of other users."""
+    """Draw which items calibrate: the user's own, or held-out items of other users."""
     figure, axes_of = panels(1, 2, (9, 2.9))
     own, users = next(axes_of), next(axes_of)
-    for axes, title in ((own, "Item-level: the user's own items"), (users, "User-level: other users")):
-        blank(axes)
+    for axes, title in (
+        (own, "Item-level: the user's own items"),
+        (users, "User-level: other users"),
+    ):
+        axes.set_axis_off()
+        axes.grid(visible=False)
         axes.set_title(title, loc="left")
         axes.set(xlim=(-3.6, 12.5), ylim=(-0.4, 3.9))
-    _row(own, 3, "you", ["known"] * 4 + ["calibrates"] * 4 + ["next"] * 3)
-    own.text(-3.5, 1.9, "What comes next is compared with the\nlatest half of the history.")
-    own.text(-3.5, 0.6, "Holds if the two are exchangeable:\ntastes must not drift.")
+    _row(own, 3, "you", ["known"] * 4 + ["calibrates"] * 4 + ["unknown"] * 3)
+    own.text(-3.5, 1.9, "What comes next is compared with the\nlatest half of your history.")
+    own.text(-3.5, 0.6, "Holds if the two are alike:\ntaste must not drift.")
     for height, who, known in ((3, "Ann", 6), (2, "Bob", 4), (1, "Eve", 7)):
         _row(users, height, who, ["known"] * known + ["calibrates"] * (11 - known - 1))
-    _row(users, 0, "you", ["known"] * 7 + ["next"] * 3)
+    _row(users, 0, "you", ["known"] * 7 + ["unknown"] * 3)
     return figure
 
 
@@ -46,7 +50,7 @@ def _row(axes: Axes, height: float, who: str, cells: list[str]) -> None:
     looks: dict[str, dict[str, Any]] = {
         "known": {"facecolor": LINES[0].color, "edgecolor": "white"},
         "calibrates": {"facecolor": LINES[1].color, "edgecolor": "white", "hatch": "//"},
-        "next": {"facecolor": "white", "edgecolor": "black", "linestyle": ":"},
+        "unknown": {"facecolor": "white", "edgecolor": "black", "linestyle": ":"},
     }
     axes.text(-0.4, height + 0.3, who, ha="right")
     for place, kind in enumerate(cells):
@@ -56,7 +60,7 @@ def _row(axes: Axes, height: float, who: str, cells: list[str]) -> None:
 
 
 def nested(model: sr.PopulationConformal) -> Figure:
-    """Draw one user's sets: they grow with the confidence."""
+    """Draw the nested sets of one user: they grow with the confidence."""
     figure, axes_of = panels(1, 1, (7, 3.4))
     axes = next(axes_of)
     everything = model.recommend(user=_USER, confidence=0.999).to_frame()
@@ -69,12 +73,12 @@ def nested(model: sr.PopulationConformal) -> Figure:
         axes.annotate(f"{size:,} films at {at:.0%}", (at, size), (-8, 6),
                       textcoords="offset points", ha="right")  # fmt: skip
     axes.set(xlim=(0, 1), ylim=(0, None), xlabel="confidence", ylabel="films in the set")
-    axes.set_title(f"MovieLens 100K, user {_USER}: one ranking, a threshold for every confidence")
+    axes.set_title(f"MovieLens 100K, user {_USER}: one ranking, a cut for every confidence")
     return figure
 
 
-def observed(films: sr.Interactions) -> Figure:
-    """Draw observed against nominal coverage for three kinds of guarantees."""
+def nominal_and_observed(films: sr.Interactions) -> Figure:
+    """Draw observed against nominal levels for three kinds of guarantees."""
     found = audit(films, "CM12", n_users=900, random_state=0).coverage
     figure, axes_of = panels(1, 1, (6.4, 4.2))
     axes = next(axes_of)
@@ -87,17 +91,17 @@ def observed(films: sr.Interactions) -> Figure:
                       capsize=2, elinewidth=0.8, **line.thin())  # fmt: skip
     axes.text(0.97, 0.56, "below nominal", ha="right", color="#555555")
     axes.set(xlim=(0.48, 0.97), ylim=(0.45, 1), xlabel="nominal", ylabel="observed")
-    axes.set_title("MovieLens 100K: is what users consume next in the set?")
+    axes.set_title("MovieLens 100K: items consumed later")
     axes.legend(loc="upper left")
     return figure
 
 
 def main() -> None:
-    """Draw all of them."""
+    """Draw all pictures."""
     films = sr.load_dataset("ml-100k")
     model = sr.PopulationConformal("CM12").fit(films)
     with styled():
-        drawn = {"split": split(), "nested": nested(model), "observed": observed(films)}
+        drawn = {"split": split(), "nested": nested(model), "observed": nominal_and_observed(films)}
         for name, figure in drawn.items():
             (_IMAGES / f"picture-{name}.png").write_bytes(render(figure)["png"])
             print(f"docs/images/picture-{name}.png")

@@ -1,4 +1,4 @@
-"""What is run: data, sizes and jobs, for `make bench`, `make bench-full` and a smoke run."""
+"""Data, sizes and jobs of `make bench`, `make bench-full` and a smoke run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from benchmarks.contestant import Limits
 
 BUDGET = 2_000_000_000
-"""Bytes for rows in the runs at full size."""
+"""Memory for rows in full-size runs, in bytes."""
 
 ANSWER_DATA = "2m"
 LOAD_DATA = "10m"
@@ -31,14 +31,14 @@ FIT_PEERS = {
 
 @dataclass(frozen=True)
 class Scale:
-    """How large everything is."""
+    """The sizes of all inputs."""
 
     data: dict[str, dict[str, Any]]
     curve: tuple[str, ...] = ()
-    """Data of growing size, the last of them the largest; none leaves the large runs out."""
+    """Data of increasing size; empty to skip the large runs."""
     fit_data: tuple[str, ...] = ("ml-1m", "2m", "10m")
     whole: tuple[str, ...] = ("2m", "10m")
-    """Data of which all is counted, the last of them the largest."""
+    """Data to count completely, of increasing size."""
     repeats: int = 5
     n_users: int = 1_000
     n_warm: int = 200
@@ -48,7 +48,7 @@ class Scale:
     n_asked: int = 2_000
     rankings: tuple[int, int] = (500, 10_000)
     learned_data: str = ""
-    """What the learned measure is fitted on, for a minute or more; nothing leaves it out."""
+    """Data of the learned measure; empty to skip it."""
     budget: int = BUDGET
     films: tuple[int, int] = (1_777, 10_000_000)
     """Files and ratings of a folder in the format of the Netflix Prize."""
@@ -63,7 +63,7 @@ def _made(users: int, items: int, rows: int, **more: Any) -> dict[str, Any]:
 
 
 def _part_of_25m(rows: int) -> dict[str, Any]:
-    """Make data like the largest, with fewer users and a long profile in proportion."""
+    """Return the options of data like the largest, with fewer users in proportion."""
     share = rows / 25_000_000
     longest = min(round(32_000 * share), 62_000)
     return _made(round(162_000 * share), 62_000, rows, longest=longest)
@@ -81,7 +81,7 @@ FULL = replace(
     data=BENCH.data
     | {f"curve-{n}m": _part_of_25m(n * 1_000_000) for n in (1, 3, 10)}
     | {LARGE_DATA: _part_of_25m(25_000_000), "curve-100m": _part_of_25m(100_000_000)}
-    | {"100m": _made(480_000, 17_800, 100_000_000)},  # counts that pass 65,535
+    | {"100m": _made(480_000, 17_800, 100_000_000)},  # counts above 65,535
     curve=("curve-1m", "curve-3m", "curve-10m", LARGE_DATA, "curve-100m"),
     whole=("2m", "10m", "100m"),
     learned_data="ml-1m",
@@ -113,7 +113,7 @@ KINDS = {"bench": BENCH, "full": FULL, "small": SMALL}
 
 
 def inputs(scale: Scale, folder: Path) -> list[Job]:
-    """Give the jobs that write what the others read."""
+    """Return the jobs that write the inputs."""
     files = {LOAD_DATA: ["csv", "parquet"], LARGE_DATA: ["parquet"]}
     folders = {FILMS: scale.films} | ({ALL_FILMS: scale.all_films} if scale.curve else {})
     read = [
@@ -139,7 +139,7 @@ def inputs(scale: Scale, folder: Path) -> list[Job]:
 
 
 def jobs(scale: Scale, folder: Path, limits: Limits) -> list[Job]:
-    """Give all jobs, each contestant beside its peers."""
+    """Return all jobs, each contestant with its peers."""
     found = [job for name in scale.fit_data for job in _fitting(scale, folder / name, limits)]
     for name in ("2m", "10m"):
         options = {"folder": str(folder / name), "repeats": scale.repeats}
@@ -182,7 +182,7 @@ def _fitting(scale: Scale, folder: Path, limits: Limits) -> list[Job]:
         "one-direction": "ours_fitting:count_one_direction",
         "both-directions": "ours_fitting:count_both_directions",
     }
-    # duckdb is told its limit, of which it keeps some way off: beyond it goes to disk.
+    # duckdb gets a memory limit, beyond which it uses the disk.
     more = {"duckdb": {"memory": 3 * limits.memory // 4}}
     return [
         Job(f"fit/{folder.name}/{name}", contestant, options | more.get(name, {}))
@@ -191,11 +191,11 @@ def _fitting(scale: Scale, folder: Path, limits: Limits) -> list[Job]:
 
 
 def people_data(scale: Scale) -> str:
-    """Give the data of real people, or what stands for them in a smoke run."""
+    """Return the real data, or synthetic data in a smoke run."""
     return "ml-1m" if "ml-1m" in scale.data else ANSWER_DATA
 
 
-def _answering(scale: Scale, folder: str, people: str) -> list[Job]:
+def _answering(scale: Scale, folder: str, real_data: str) -> list[Job]:
     one = {"folder": folder, "n_users": scale.n_users, "n_warm": scale.n_warm}
     many = {"folder": folder, "n_users": scale.n_batch, "repeats": scale.repeats}
     models = (*MEASURES, "CRS-max")
@@ -213,7 +213,7 @@ def _answering(scale: Scale, folder: str, people: str) -> list[Job]:
             Job(
                 f"many-20/{m}",
                 "ours_answering:many_users",
-                many | {"folder": people, "name": m, "k": 20},
+                many | {"folder": real_data, "name": m, "k": 20},
             )
             for m in ("CM12", "population-CM12")
         ),
@@ -230,11 +230,11 @@ def _numbers(scale: Scale) -> list[Job]:
             "n_candidates": scale.n_candidates,
             "repeats": scale.repeats,
         }
-        asked = {"n_asked": scale.n_asked}
+        options_of = {"n_asked": scale.n_asked}
         found += [
             Job(f"p-values/{size}/surerec", "ours_answering:p_values", options),
             Job(f"p-values/{size}/numpy", "peer_numpy:p_values", options),
-            Job(f"p-values/{size}/crepes", "peer_crepes:p_values", options | asked),
+            Job(f"p-values/{size}/crepes", "peer_crepes:p_values", options | options_of),
         ]
     users, items = scale.rankings
     options = {"n_users": users, "n_items": items, "repeats": scale.repeats}

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def plot_curve(judge: Judge, path: Path) -> list[Path]:
-    """Draw the curve as PNG and SVG; give the files."""
+    """Draw the curve as PNG and SVG, and return the files."""
     points = [judge.outcomes[f"curve/{name}"].figures for name in judge.scale.curve]
     points = [point for point in points if point]
     millions = [point["n_rows"] / 1e6 for point in points]
@@ -24,8 +24,8 @@ def plot_curve(judge: Judge, path: Path) -> list[Path]:
         ("counting_seconds", "counting every row once, kept nowhere", "s"),
     ):
         slope = judge.slope(name)
-        told = "" if slope is None else f": time ~ pairs$^{{{slope:.2f}}}$"
-        time.plot(millions, [point[name] for point in points], marker=marker, label=label + told)
+        suffix = "" if slope is None else f": time ~ pairs$^{{{slope:.2f}}}$"
+        time.plot(millions, [point[name] for point in points], marker=marker, label=label + suffix)
     time.set(xscale="log", yscale="log", xlabel="million rows", ylabel="seconds", title="Time")
     time.legend(frameon=False, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.16))
     memory.plot(millions, [point["peak"] / 1e9 for point in points], marker="o")

@@ -1,6 +1,6 @@
-"""Reading, from outcomes to lines of the table: beside polars, and beside reading cell by cell."""
+"""The lines on reading: against polars, and against reading cell by cell."""
 
-# ruff: noqa: SLF001  # the judge of `lines`, of which this is a part in a file of its own
+# ruff: noqa: SLF001  # a part of `lines`
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -17,12 +17,12 @@ _FILMS, _FILMS_PEAK = 3.0, 9e9
 
 
 def reading_lines(judge: Judge) -> list[Line]:
-    """Give every line about reading."""
+    """Return all lines on reading."""
     found = []
     files = [(LOAD_DATA, "csv"), (LOAD_DATA, "parquet")]
     for name, suffix in files + ([(LONG_FILE, "parquet")] if judge.scale.curve else []):
         group = f"Reading, {judge.size(name)}"
-        for peer, told in (
+        for peer, label in (
             ("polars", "reading it"),
             ("polars-sorted", "reading and sorting it by user and time"),
         ):
@@ -30,13 +30,13 @@ def reading_lines(judge: Judge) -> list[Line]:
             if keys[1] not in judge.outcomes:
                 continue
             pair = (judge._figure(keys[0], "seconds"), judge._figure(keys[1], "seconds"))
-            what = f"{suffix}, as a multiple of polars {told}"
+            what = f"{suffix}, as a multiple of polars {label}"
             found.append(judge._at_most(group, what, pair, "s", _READING.get((suffix, peer))))
     return found + _films(judge)
 
 
 def _films(judge: Judge) -> list[Line]:
-    """Compare rates with reading the smaller folder cell by cell, as it used to be."""
+    """Compare rates with reading the smaller folder cell by cell."""
     found, theirs = [], judge._figure("films/by-cells", "megabytes_per_second")
     names = {"films/surerec": FILMS} | ({"films/all": ALL_FILMS} if judge.scale.curve else {})
     for key, name in names.items():

@@ -1,4 +1,4 @@
-"""The table on the screen, and everything as JSON."""
+"""The printed table, and all results as JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STYLES = {"met": "green", "NOT MET": "bold red"}
 
 
 def show(lines: list[Line], checks: dict[str, bool | None]) -> None:
-    """Print the table, and what was compared."""
+    """Print the table and the comparisons."""
     screen = Console()
     console = screen if screen.is_terminal else Console(width=170)
     table = Table("", "surerec", "peer", "ratio", "bar", "")
@@ -50,7 +50,7 @@ def show(lines: list[Line], checks: dict[str, bool | None]) -> None:
 
 
 def machine() -> dict[str, Any]:
-    """Say what this ran on."""
+    """Describe the machine."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return {
         "processor": _processor(),
@@ -72,7 +72,7 @@ def _processor() -> str:
 
 
 def versions() -> dict[str, str | None]:
-    """Give the versions of all contestants; None for one that is not installed."""
+    """Return the versions of all contestants; None if not installed."""
     found: dict[str, str | None] = {}
     for name in _PACKAGES:
         try:
@@ -83,5 +83,5 @@ def versions() -> dict[str, str | None]:
 
 
 def now() -> str:
-    """Give the time, to the second."""
+    """Return the time, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -21,30 +21,30 @@ from surerec._words import in_words
 
 
 def main() -> int:
-    """Run everything; 1 if contestants that compute the same thing differ."""
+    """Run all jobs; return 1 if results that must be equal differ."""
     settings = _settings()
     kind = "full" if settings.full else "small" if settings.small else "bench"
     scale = plan.KINDS[kind]
-    # What is not there cannot be used: near the end the system would choose whom to end.
+    # Without free memory, the system would kill a process of its choice.
     memory = min(int(settings.memory_limit * 1e9), int(0.85 * available_memory()))
     limits = Limits(memory, settings.time_limit, settings.threads)
     begun = report.now()
     with TemporaryDirectory(dir=settings.scratch) as name:
         folder = Path(name)
         jobs = plan.jobs(scale, folder, limits)
-        wanted = [
+        jobs = [
             job
             for job in jobs
             if any(fnmatch(job.key, pattern) for pattern in settings.only.split(","))
         ]
-        read = {Path(job.options.get("folder", "")).name for job in wanted}
+        read = {Path(job.options.get("folder", "")).name for job in jobs}
         inputs = plan.inputs(scale, folder)
         outcomes = {job.key: Outcome(LEFT_OUT, 0.0, 0) for job in (*inputs, *jobs)}
-        # Timings mean nothing in a smoke run, so that it need not be quiet.
+        # Timings of a smoke run do not matter.
         at_once = 3 if kind == "small" else 1
         needed = [job for job in inputs if Path(job.options["folder"]).name in read]
         outcomes |= _run_all(needed, limits, at_once)
-        outcomes |= _run_all(wanted, limits, at_once)
+        outcomes |= _run_all(jobs, limits, at_once)
     judge = Judge(scale, outcomes, limits)
     compared = checks(scale, outcomes)
     forget_heads(outcomes)
@@ -53,7 +53,7 @@ def main() -> int:
     report.show([line for line in lines if everything or line.ratio is not None], compared)
     if kind == "small":
         print("These data are tiny, and the machine was busy: no ratio here means anything.")
-    told = {
+    results = {
         "kind": kind,
         "begun": begun,
         "ended": report.now(),
@@ -67,7 +67,7 @@ def main() -> int:
         "outcomes": {key: outcome.to_dict() for key, outcome in outcomes.items()},
     }  # fmt: skip
     settings.output.parent.mkdir(parents=True, exist_ok=True)
-    settings.output.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n")
+    settings.output.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
     print(f"Everything is in {settings.output}.")
     if any(outcomes[f"curve/{name}"].figures for name in scale.curve):
         print(f"The plot is in {', '.join(map(str, plot_curve(judge, settings.plot)))}.")

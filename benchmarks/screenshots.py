@@ -1,4 +1,4 @@
-"""Make pictures of what people see, for the docs.
+"""Make the screenshots of the docs.
 
 ``python -m benchmarks.screenshots URL USER`` takes the page of `surerec demo --serve` at URL;
 ``python -m benchmarks.screenshots`` runs the notebooks, and takes what they put out.
@@ -49,7 +49,7 @@ def _chromium() -> Iterator[Browser]:
 
 
 def main(url: str, user: str) -> None:
-    """Open the page as each screen has it, with one reason open; two recommenders; a group."""
+    """Take screenshots of the page on each screen, of two recommenders and of a group."""
     images = ROOT / "docs" / "images"
     with _chromium() as browser:
         for name, screen in _SCREENS.items():
@@ -61,19 +61,19 @@ def main(url: str, user: str) -> None:
                 page.wait_for_selector(".reasons li")
             page.wait_for_timeout(500)
             page.screenshot(path=images / f"page-{name}.png")
-        for name, asked, ready in (
+        for name, address, ready in (
             ("beside", f"#user={user}&confidence=0.8&beside=icrs12", "#beside-items li"),
             ("group", _GROUP, "#items li"),
         ):
             page = browser.new_context(**_SCREENS["desktop"]).new_page()  # type: ignore[arg-type]
-            page.goto(f"{url}{asked}")
+            page.goto(f"{url}{address}")
             page.wait_for_selector(ready)
             page.wait_for_timeout(1000)
             page.screenshot(path=images / f"page-{name}.png")
 
 
 def notebooks() -> None:
-    """Run the notebooks, and take their cells with what each puts out."""
+    """Run the notebooks, and take screenshots of cells with their output."""
     with _chromium() as browser:
         for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
             names: dict[str, Any] = {}
@@ -86,7 +86,7 @@ def notebooks() -> None:
 
 
 def _cell(cell: dict[str, Any], names: dict[str, Any]) -> str:
-    """Run a cell as a notebook does, and give it with what it puts out as HTML."""
+    """Run a cell, and return it with its output as HTML."""
     source = "".join(cell["source"])
     if cell["cell_type"] != "code":
         return f"<p>{escape(source.lstrip('# ').replace('**', ''))}</p>"

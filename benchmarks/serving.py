@@ -1,4 +1,4 @@
-"""Load and faults of the server: ``python -m benchmarks.serving MODEL``. See README.md."""
+"""Load and fault tests of the server: ``python -m benchmarks.serving MODEL``. See README.md."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ _PATIENCE = 120.0
 
 
 def main() -> int:
-    """Measure; 1 if an answer was wrong, a request was lost, or the bar was missed."""
+    """Run the tests; return 1 for a wrong answer, a lost request or a missed target."""
     settings = _settings()
     with TemporaryDirectory() as name:
         folder = Path(name) / "model"
         shutil.copytree(settings.model, folder)
-        told: dict[str, Any] = {}
+        results: dict[str, Any] = {}
         if settings.only != "faults":
-            told["load"] = _load(folder, settings)
-            _show_load(told["load"])
+            results["load"] = _load(folder, settings)
+            _show_load(results["load"])
         if settings.only != "load":
-            told["faults"] = _faults(folder, settings)
-            _show_faults(told["faults"])
+            results["faults"] = _faults(folder, settings)
+            _show_faults(results["faults"])
     if settings.output is not None:
-        settings.output.write_text(json.dumps(told, indent=2) + "\n")
-    return 0 if _is_good(told) else 1
+        settings.output.write_text(json.dumps(results, indent=2) + "\n")
+    return 0 if _is_good(results) else 1
 
 
 def _settings() -> Namespace:
@@ -61,20 +61,20 @@ def _settings() -> Namespace:
 
 
 def _load(folder: Path, settings: Namespace) -> list[dict[str, Any]]:
-    """Time our answers beside a bare FastAPI endpoint that sends as many bytes."""
+    """Compare our answers with a bare FastAPI endpoint that sends as many bytes."""
     rows = []
     user = _users(folder)[10]
     bodies = {"20 best": {"user": user, "k": 20}, "whole set": {"user": user}}
     for what, body in bodies.items():
-        asked = json.dumps({**body, "confidence": 0.9}).encode()
+        content = json.dumps({**body, "confidence": 0.9}).encode()
         with Served(folder, settings.workers) as ours:
             url = f"{ours.url}v1/recommendations"
             headers = {"Content-Type": "application/json"}
-            n_bytes = len(httpx.post(url, content=asked, headers=headers).content)
+            n_bytes = len(httpx.post(url, content=content, headers=headers).content)
             with Bare(n_bytes, settings.workers) as bare:
                 for n in _CONNECTIONS:
                     pairs = [
-                        [timings(one, asked, n, settings.seconds) for one in (url, bare.url)]
+                        [timings(one, content, n, settings.seconds) for one in (url, bare.url)]
                         for _ in range(settings.rounds)
                     ]
                     mine, theirs = (min(side, key=_median) for side in zip(*pairs, strict=True))
@@ -83,12 +83,12 @@ def _load(folder: Path, settings: Namespace) -> list[dict[str, Any]]:
     return rows
 
 
-def _median(told: dict[str, float]) -> float:
-    return told["p50"]
+def _median(results: dict[str, float]) -> float:
+    return results["p50"]
 
 
 def _faults(folder: Path, settings: Namespace) -> list[dict[str, Any]]:
-    """Ask for 200 people's sets over 8 connections while things go wrong."""
+    """Request the sets of 200 users over 8 connections during faults."""
     expected = Expected()
     scenarios: dict[str, Callable[[Served], Awaitable[None]]] = {
         "nothing": _nothing,
@@ -114,7 +114,7 @@ async def _while(
     asking = asyncio.create_task(load(server.url, users, end, n_connections=8))
     try:
         await asyncio.sleep(1.0)
-        async with asyncio.timeout(_PATIENCE):  # a takeover that never ends is a result as well
+        async with asyncio.timeout(_PATIENCE):  # a reload may hang
             await happens(server)
         await asyncio.sleep(1.0)
     finally:
@@ -133,7 +133,7 @@ async def _kill(server: Served) -> None:
 
 
 def _swapper(folder: Path, expected: Expected) -> Callable[[Served], Awaitable[None]]:
-    """Swap between the model and the same with other measures, by signal and by the admin call."""
+    """Swap between two models, by signal and by the admin endpoint."""
 
     async def swap(server: Served) -> None:
         for n, measure in enumerate(("CM3", "CM7", "CM12"), start=1):
@@ -199,20 +199,20 @@ def _show_faults(rows: list[dict[str, Any]]) -> None:
         )
 
 
-def _is_good(told: dict[str, Any]) -> bool:
+def _is_good(results: dict[str, Any]) -> bool:
     quick = all(
         row["ours"]["p50"] - row["bare"]["p50"] <= _BAR_MS
-        for row in told.get("load", [])
+        for row in results.get("load", [])
         if row["connections"] == 1
     )
     whole = all(
         not row["wrong"] and not row["lost"] and row["workers back"]
-        for row in told.get("faults", [])
+        for row in results.get("faults", [])
     )
     # Only a killed worker may cost a retry.
     kept = all(
         not row["retried"]
-        for row in told.get("faults", [])
+        for row in results.get("faults", [])
         if "killed" not in row["while"] and "all" not in row["while"]
     )
     return quick and whole and kept

@@ -1,4 +1,4 @@
-"""Who asks: wrk where it is installed, else a client of our own; and who checks the answers."""
+"""HTTP clients: wrk if installed, else our own; and a check of the answers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _K = 10
 
 
 def timings(url: str, body: bytes, n_connections: int, seconds: float) -> dict[str, float]:
-    """Ask the same over and over: requests a second, and the median and 99th percentile in ms."""
+    """Repeat a request; return requests per second, and the median and 99th percentile in ms."""
     if shutil.which("wrk"):
         return _wrk(url, body, n_connections, seconds)
     return asyncio.run(_ask_for(url, body, n_connections, seconds))
@@ -45,7 +45,7 @@ def _wrk(url: str, body: bytes, n_connections: int, seconds: float) -> dict[str,
         )
         command = ["wrk", "-t1", f"-c{n_connections}", "--latency", "-s", str(script), url]
         for length in ("1s", f"{max(1, round(seconds))}s"):  # the first warms up
-            time.sleep(0.5)  # until what the last one left behind is done
+            time.sleep(0.5)  # until earlier requests are finished
             done = subprocess.run(  # noqa: S603  # our own command
                 [*command, f"-d{length}"], capture_output=True, text=True, check=True
             )
@@ -87,7 +87,7 @@ async def _ask_for(url: str, body: bytes, n_connections: int, seconds: float) ->
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of a question; `status` 0 if it was lost even after a second try."""
+    """The result of a request; `status` is 0 if it was lost twice."""
 
     user: Any
     status: int
@@ -100,7 +100,7 @@ class Answer:
 async def load(
     url: str, users: Sequence[Any], end: asyncio.Event, *, n_connections: int
 ) -> list[Answer]:
-    """Ask for users' sets on several connections until told to end; what is lost is asked again."""
+    """Request sets on several connections until stopped; retry lost requests."""
     answers: list[Answer] = []
 
     async def ask(number: int) -> None:
@@ -111,18 +111,18 @@ async def load(
             answer, begin = Answer(user, 0, "", (), 2), time.perf_counter()
             for attempt in (1, 2):
                 try:
-                    told = await client.post(
+                    response = await client.post(
                         "v1/recommendations", json={"user": user, "confidence": 0.9, "k": _K}
                     )
                 except httpx.TransportError:
                     await client.aclose()
                     client = httpx.AsyncClient(base_url=url, timeout=30)
                     continue
-                rows = told.json().get("items", [])
-                model = told.headers.get("surerec-model", "")
+                rows = response.json().get("items", [])
+                model = response.headers.get("surerec-model", "")
                 items = tuple(row["item_id"] for row in rows)
                 consumed = time.perf_counter() - begin
-                answer = Answer(user, told.status_code, model, items, attempt, consumed)
+                answer = Answer(user, response.status_code, model, items, attempt, consumed)
                 break
             answers.append(answer)
         await client.aclose()
@@ -132,7 +132,7 @@ async def load(
 
 
 async def garbage(server: Served, *, may_die: bool = False) -> None:
-    """Send 300 requests that are none, or too large, or not JSON; each is told so."""
+    """Send 300 invalid or too large requests; each must get an error."""
     address = httpx.URL(server.url)
 
     async def one(data: bytes) -> None:
@@ -143,7 +143,7 @@ async def garbage(server: Served, *, may_die: bool = False) -> None:
             first = await asyncio.wait_for(reader.readline(), 10)
             assert b" 4" in first or (may_die and not first), first
         except ConnectionError:
-            pass  # we were still sending when it had heard enough
+            pass  # the server closed the connection early
         finally:
             writer.close()
 
@@ -160,18 +160,18 @@ async def garbage(server: Served, *, may_die: bool = False) -> None:
 
 
 class Expected:
-    """What each model that was ever served would have answered."""
+    """The expected answers of all models that were served."""
 
     def __init__(self) -> None:
         self._models: dict[str, Any] = {}
         self._known: dict[tuple[str, Any], tuple[Any, ...]] = {}
 
     def add(self, folder: Path) -> None:
-        """Remember the model that a folder holds now."""
+        """Add the model in a folder."""
         self._models[model_id(read_card(folder))] = sr.load(folder, verify=False)
 
     def judge(self, answers: list[Answer]) -> dict[str, Any]:
-        """Count what was wrong, lost, asked twice, and refused for a full queue."""
+        """Count wrong, lost, repeated and rejected (full queue) requests."""
         served = [answer for answer in answers if answer.status == 200]
         busy = sum(answer.status == 503 for answer in answers)
         lost = sum(answer.status == 0 for answer in answers)

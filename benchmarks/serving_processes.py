@@ -1,4 +1,4 @@
-"""The servers that are measured: ours, and a bare FastAPI endpoint."""
+"""The measured servers: ours, and a bare FastAPI endpoint."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ import os, signal, socket, sys
 import uvicorn
 from fastapi import FastAPI, Response
 from pydantic import BaseModel
-class Asked(BaseModel):
+class Query(BaseModel):
     user: str | int | None = None
     confidence: float = 0.9
     k: int | None = None
 app, body = FastAPI(), b"x" * int(os.environ["BARE_BYTES"])
 @app.post("/")
-async def answer(asked: Asked) -> Response:
+async def answer(query: Query) -> Response:
     return Response(body, media_type="application/json")
-# Its protocol named, for else asyncio leaves Nagle's algorithm on, and small answers take 40 ms.
+# With an explicit protocol, as asyncio's default keeps Nagle's algorithm, which adds 40 ms.
 listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
 listener.bind(("127.0.0.1", int(sys.argv[1])))
 listener.listen(1024)
@@ -55,7 +55,7 @@ signal.pause()
 
 
 def family(process: int) -> list[int]:
-    """Give a process and all below it."""
+    """Return a process and its descendants."""
     children: list[int] = []
     for listed in Path(f"/proc/{process}/task").glob("*/children"):
         with suppress(OSError):
@@ -64,7 +64,7 @@ def family(process: int) -> list[int]:
 
 
 def resident_bytes(process: int) -> int:
-    """Give the resident memory of a process and all below it; what they share counts for each."""
+    """Return the resident memory of a process and its descendants, shared pages included."""
     pages = 0
     for each in family(process):
         with suppress(OSError):
@@ -73,7 +73,7 @@ def resident_bytes(process: int) -> int:
 
 
 def open_files(process: int) -> int:
-    """Give how many file handles a process and all below it have open."""
+    """Return the number of open files of a process and its descendants."""
     found = 0
     for each in family(process):
         with suppress(OSError):
@@ -82,7 +82,7 @@ def open_files(process: int) -> int:
 
 
 class _Process:
-    """A server that is stopped when it is no longer needed."""
+    """A server that stops at the end of its context."""
 
     url: str
     process: subprocess.Popen[bytes]
@@ -123,17 +123,17 @@ class Served(_Process):
         self.url = found[1]
 
     def log(self) -> str:
-        """Give what the server has written so far."""
+        """Return the log."""
         return self._log.read_text()
 
     def lines(self, event: str) -> list[dict[str, Any]]:
-        """Give the log's lines about an event."""
+        """Return the lines of the log on an event."""
         whole = (x for x in self.log().splitlines(keepends=True) if x.endswith("\n"))
-        told = (json.loads(line) for line in whole if line.startswith("{"))
-        return [line for line in told if line["event"] == event]
+        lines = (json.loads(line) for line in whole if line.startswith("{"))
+        return [line for line in lines if line["event"] == event]
 
     async def busiest(self) -> int:
-        """Give the living worker that has answered most of the latest requests."""
+        """Return the live worker that answered most of the latest requests."""
         while True:
             ended = {line["worker"] for line in self.lines("worker ended")}
             done = [int(line["process"]) for line in self.lines("request")[-40:]]
@@ -142,23 +142,23 @@ class Served(_Process):
             await asyncio.sleep(0.1)
 
     def workers(self) -> list[int]:
-        """Give the workers' process ids, the latest last."""
+        """Return the process ids of the workers, the latest last."""
         return [line["worker"] for line in self.lines("worker ready")]
 
     async def wait_for(self, event: str, n: int) -> None:
-        """Wait until the log tells of an event so many times."""
+        """Wait until the log has an event `n` times."""
         while len(self.lines(event)) < n:  # noqa: ASYNC110  # another process writes it
             await asyncio.sleep(0.1)
 
     def ready_workers(self) -> int:
-        """Give how many workers answer."""
+        """Return the number of ready workers."""
         text = httpx.get(f"{self.url}metrics").text
         found = re.search(r"^surerec_workers_ready (\S+)", text, re.MULTILINE)
         return 0 if found is None else int(float(found[1]))
 
 
 class Bare(_Process):
-    """An endpoint that reads the same question, and sends as many bytes that it has at hand."""
+    """An endpoint that reads the same request and sends as many prepared bytes."""
 
     def __init__(self, n_bytes: int, n_workers: int) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:

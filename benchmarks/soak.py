@@ -1,4 +1,4 @@
-"""Load, swaps, kills and garbage together: ``python -m benchmarks.soak --minutes 20``.
+"""Load, swaps, kills and invalid requests together: ``python -m benchmarks.soak --minutes 20``.
 
 Every answer is compared with what the model that it names gives in Python; memory and file handles
 of all processes are sampled, and must be flat. See README.md.
@@ -39,7 +39,7 @@ _MOST_HANDLES = 10
 
 @dataclass
 class Figures:
-    """What was seen."""
+    """The results."""
 
     counts: Counter[str] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)
@@ -48,13 +48,13 @@ class Figures:
 
     def judge(self, expected: Expected, answers: list[Answer]) -> None:
         """Add the answers of a round."""
-        told = expected.judge(answers)
-        self.counts.update({name: told[name] for name in ("answers", "wrong", "lost", "retried")})
-        self.counts["refused (503)"] += told["busy"]
+        found = expected.judge(answers)
+        self.counts.update({name: found[name] for name in ("answers", "wrong", "lost", "retried")})
+        self.counts["refused (503)"] += found["busy"]
         self.seconds += [answer.seconds for answer in answers if answer.status == 200]
 
     def sample(self, begin: float, server: Served) -> None:
-        """Look at all processes of the server."""
+        """Sample all processes of the server."""
         process = server.process.pid
         alone = int(Path(f"/proc/{process}/statm").read_text().split()[1])
         self.samples.append(
@@ -67,7 +67,7 @@ class Figures:
         )
 
     def is_flat(self) -> bool:
-        """Tell whether neither memory nor file handles grow, the first round apart."""
+        """Return whether memory and open files are stable after the first round."""
         seen = np.array(self.samples[1:], dtype=np.float64)
         third = max(1, len(seen) // 3)
         first, last = seen[:third].mean(axis=0), seen[-third:].mean(axis=0)
@@ -76,7 +76,7 @@ class Figures:
 
 
 def main() -> int:
-    """Soak; 1 if an answer was wrong or lost, a worker is missing, or something grows."""
+    """Run the soak test; return 1 for a wrong or lost answer, a missing worker, or growth."""
     settings = _settings()
     with TemporaryDirectory() as name:
         folder = Path(name) / "model"
@@ -102,7 +102,7 @@ def _settings() -> Namespace:
 
 
 async def _soak(folder: Path, settings: Namespace) -> tuple[Figures, bool]:
-    figures, expected, chance = Figures(), Expected(), random.Random(settings.random_state)  # noqa: S311
+    figures, expected, rng = Figures(), Expected(), random.Random(settings.random_state)  # noqa: S311
     expected.add(folder)
     interactions = sr.load(folder).statistics_.interactions
     assert interactions is not None
@@ -110,7 +110,7 @@ async def _soak(folder: Path, settings: Namespace) -> tuple[Figures, bool]:
     with Served(folder, _WORKERS, "--log-level", "warning") as server:
         begin, number = time.monotonic(), 0
         while time.monotonic() < begin + 60 * settings.minutes:
-            answers = await _round(server, users, folder, expected, chance, number)
+            answers = await _round(server, users, folder, expected, rng, number)
             figures.judge(expected, answers)
             figures.counts["rounds"] += 1
             await _until_whole(server)
@@ -125,17 +125,17 @@ async def _round(
     users: list[Any],
     folder: Path,
     expected: Expected,
-    chance: random.Random,
+    rng: random.Random,
     number: int,
 ) -> list[Answer]:
-    """Ask for some seconds, while the model is swapped, a worker dies and garbage comes in."""
+    """Send requests during a model swap, a kill and invalid requests."""
     end = asyncio.Event()
     asking = asyncio.create_task(load(server.url, users, end, n_connections=_CONNECTIONS))
 
     async def happens() -> None:
         await asyncio.gather(
             _swap(server, folder, expected, _MEASURES[number % len(_MEASURES)]),
-            _kill(server, chance) if number % 2 else asyncio.sleep(0),
+            _kill(server, rng) if number % 2 else asyncio.sleep(0),
             garbage(server, may_die=True),
             asyncio.sleep(_ROUND),
         )
@@ -160,18 +160,18 @@ async def _swap(server: Served, folder: Path, expected: Expected, measure: str) 
     async with httpx.AsyncClient(timeout=_PATIENCE) as client:
         for _ in range(3):
             try:
-                told = await client.post(f"{server.url}admin/reload")
+                found = await client.post(f"{server.url}admin/reload")
             except httpx.TransportError:
                 continue  # its worker was killed
-            if told.status_code == 200:
+            if found.status_code == 200:
                 return
             await asyncio.sleep(1.0)
 
 
-async def _kill(server: Served, chance: random.Random) -> None:
-    await asyncio.sleep(chance.uniform(0.0, _ROUND / 2))
+async def _kill(server: Served, rng: random.Random) -> None:
+    await asyncio.sleep(rng.uniform(0.0, _ROUND / 2))
     if workers := family(server.process.pid)[1:]:
-        os.kill(chance.choice(workers), signal.SIGKILL)
+        os.kill(rng.choice(workers), signal.SIGKILL)
 
 
 async def _until_whole(server: Served) -> None:
@@ -195,8 +195,8 @@ def _show(figures: Figures) -> None:
     for column, (name, unit) in enumerate(zip(names, (1e6, 1e6, 1.0), strict=True), start=1):
         values = seen[:, column] / unit
         slope = np.polyfit(seen[1:, 0], values[1:], 1)[0] if len(seen) > 2 else 0.0
-        told = f"first {values[0]:,.0f}, last {values[-1]:,.0f}, highest {values.max():,.0f}"
-        print(f"{name}: {told}, {slope:+.2f} a minute after the first round")
+        found = f"first {values[0]:,.0f}, last {values[-1]:,.0f}, highest {values.max():,.0f}"
+        print(f"{name}: {found}, {slope:+.2f} a minute after the first round")
 
 
 if __name__ == "__main__":

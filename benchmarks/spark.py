@@ -1,4 +1,4 @@
-"""Spark on one machine, in several processes: equality, wall time, bytes shuffled, a lost executor.
+"""Spark in several local processes: equality, wall time, shuffled bytes, a lost executor.
 
 ``python -m benchmarks.spark`` prints the tables of docs/how-to/spark.md; ``--help`` says what can
 be left out. Everything runs on ``local-cluster[2,1,2048]``: a master and two executors with one
@@ -43,7 +43,7 @@ PROFILE = 100
 
 @dataclass(frozen=True)
 class Case:
-    """A table on disk, and what counting it in memory gives."""
+    """A table on disk, and its counts in memory."""
 
     name: str
     path: Path
@@ -52,19 +52,19 @@ class Case:
     files: dict[str, Any]
     memory_seconds: float
     pairs: tuple[int, int]
-    """Pairs of items that somebody took in that order, and how often in all."""
+    """Number of ordered item pairs, and the sum of their counts."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """What one piece of work on Spark took."""
+    """The cost of one job on Spark."""
 
     seconds: float
     shuffled: int
 
 
 class Cluster:
-    """A session, with the bytes that its stages shuffled as its own interface tells them."""
+    """A session that reports its shuffled bytes, from the REST interface of Spark."""
 
     def __init__(self) -> None:
         source = str(Path(sr.__file__).parents[1])
@@ -82,11 +82,11 @@ class Cluster:
         self.spark.sparkContext.setLogLevel("FATAL")
 
     def shuffled(self) -> int:
-        """Give the bytes written for shuffles so far."""
+        """Return the bytes written for shuffles so far."""
         return sum(stage["shuffleWriteBytes"] for stage in self.stages())
 
     def stages(self, status: str | None = None) -> list[dict[str, Any]]:
-        """Give what Spark knows of its stages."""
+        """Return the stages from the REST interface."""
         context = self.spark.sparkContext
         address = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}/stages"
         if status is not None:
@@ -96,15 +96,15 @@ class Cluster:
         return stages
 
     def measure(self, work: Any) -> tuple[Run, Any]:
-        """Run something; give what it took, and its result."""
+        """Run a function; return its cost and result."""
         before, begin = self.shuffled(), time.perf_counter()
         result = work()
         seconds = time.perf_counter() - begin
-        time.sleep(1)  # the interface hears of the last stage a little later
+        time.sleep(1)  # the interface is updated with a delay
         return Run(seconds, self.shuffled() - before), result
 
     def executors(self) -> list[int]:
-        """Give the process ids of the executors: the parents of the workers' parents."""
+        """Return the process ids of the executors, the grandparents of the workers."""
 
         def grandparent(_: int) -> int:
             time.sleep(1)  # so that both executors get a task
@@ -135,14 +135,14 @@ def make_case(folder: Path, name: str, interactions: sr.Interactions) -> Case:
 
 
 def synthetic(folder: Path, millions: int) -> Case:
-    """Make so many millions of rows: profiles of 100 items, and 4,000 items in all."""
+    """Generate millions of rows: histories of 100 of 4,000 items."""
     n_rows = millions * 1_000_000
     made = sr.datasets.synthetic(n_rows // PROFILE, N_ITEMS, n_rows, ties=0.2, random_state=1)
     return make_case(folder, f"synthetic {millions}M", made)
 
 
 def case_of(folder: Path, name: str) -> Case:
-    """Give a data set, or ``3M`` made-up rows."""
+    """Return a data set by name, or synthetic rows (``3M``)."""
     if name.endswith("M"):
         return synthetic(folder, int(name.removesuffix("M")))
     return make_case(folder, name, sr.load_dataset(name))
@@ -151,7 +151,7 @@ def case_of(folder: Path, name: str) -> Case:
 def fit(
     cluster: Cluster, case: Case, folder: Path, blocks: tuple[int, int] | None = None
 ) -> tuple[Run, bool]:
-    """Count on Spark; say what it took, and whether every file has the checksum from memory."""
+    """Count on Spark; return the cost, and whether all checksums equal those in memory."""
     model = folder / "spark"
     counting = Counting(strategy="dense", blocks=blocks)
 
@@ -166,7 +166,7 @@ def fit(
 
 
 def self_join(cluster: Cluster, case: Case, limit: float) -> tuple[Run | None, bool]:
-    """Count one direction as Spark's own join and groups would; no run if it takes too long.
+    """Count one direction by a join and an aggregation of Spark; skipped if it takes too long.
 
     Says too whether it found as many pairs as we did.
     """
@@ -198,7 +198,7 @@ def self_join(cluster: Cluster, case: Case, limit: float) -> tuple[Run | None, b
 
 
 def kill_in_mid_count(cluster: Cluster, case: Case, folder: Path) -> tuple[Run, bool, int]:
-    """Count in blocks of users and items, and kill an executor when the first cells are done."""
+    """Count in blocks of users and items, and kill an executor after the first cells."""
     victim = cluster.executors()[0]
     killed: list[float] = []
 
@@ -228,7 +228,7 @@ def table(title: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) ->
 
 
 def fit_often(cluster: Cluster, case: Case, folder: Path, repeats: int) -> tuple[Run, str, bool]:
-    """Fit several times; give the median run, all times in words, and whether all are equal."""
+    """Fit several times; return the median run, all times, and whether all are equal."""
     found = [fit(cluster, case, folder) for _ in range(repeats)]
     runs = sorted((run for run, _ in found), key=lambda run: run.seconds)
     times = f"{runs[0].seconds:.1f} to {runs[-1].seconds:.1f} s"
@@ -265,20 +265,20 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3, help="of each fit of --growth")
     parser.add_argument("--join-limit", type=float, default=600, help="seconds for the self-join")
     parser.add_argument("--folder", type=Path, default=None)
-    asked = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="surerec-spark-", dir=asked.folder))
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="surerec-spark-", dir=options.folder))
     try:
         cluster = Cluster()
         small = sr.datasets.synthetic(100, 50, 2_000, random_state=1)
         for _ in range(2):
             fit(cluster, make_case(folder, "warm-up", small), folder)
-        cases = {x: case_of(folder, x) for x in {*asked.growth, *asked.join, *asked.kill}}
-        if asked.join:
-            compare_with_join(cluster, [cases[x] for x in asked.join], folder, asked.join_limit)
-        for name in asked.kill:
+        cases = {x: case_of(folder, x) for x in {*options.growth, *options.join, *options.kill}}
+        if options.join:
+            compare_with_join(cluster, [cases[x] for x in options.join], folder, options.join_limit)
+        for name in options.kill:
             lose_an_executor(cluster, cases[name], folder)
-        if asked.growth:
-            growth(cluster, [cases[x] for x in asked.growth], folder, asked.repeats)
+        if options.growth:
+            growth(cluster, [cases[x] for x in options.growth], folder, options.repeats)
         cluster.spark.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)

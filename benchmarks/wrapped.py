@@ -1,16 +1,16 @@
-"""Whether promises hold around other people's models: miss rates, set sizes, precision.
+"""Whether guarantees of wrapped models hold: miss rates, set sizes, precision.
 
 ``python -m benchmarks.wrapped [ml-100k ml-1m …] [--splits 20] [--only ALS]`` prints, for each data
 set,
 
-- people of the fit: fitted on the first 60 % of everybody's profile, calibrated on a random half of
-  the users' futures and tested on the other half's, many times;
-- newcomers, for models that fold in: users in thirds at random, fitted on the whole profiles of A,
-  calibrated on B, tested on C, many times;
-- ``--next``: the next single item at confidence 0.9, people of the fit, beside our own measures;
+- users of the fit: fitted on the first 60% of each history, calibrated on the held-out items of a
+  random half of the users and tested on the others, many times;
+- new users, for models that fold in: random thirds of the users, fitted on A, calibrated on B and
+  tested on C, many times;
+- ``--next``: the next single item at confidence 0.9, users of the fit, with our own measures;
 - ``--calendar 30``: fitted before D, calibrated on the 30 days from D, refitted, tested on 30 more.
 
-Cuts are by rank; else the future is the last 40 % of a profile.
+Thresholds are ranks; otherwise the held-out items are the last 40% of a history.
 """
 
 from __future__ import annotations
@@ -54,19 +54,19 @@ _BAR = 0.01
 
 
 class Popular:
-    """How many people of the fit took an item."""
+    """The number of users of the fit who consumed an item."""
 
     def fit(self, interactions: sr.Interactions) -> None:
-        """Count them."""
+        """Count the users of each item."""
         self.counts = np.bincount(interactions.item_codes, minlength=interactions.n_items)
 
     def score(self, history: list[Any]) -> NDArray[np.int64]:  # noqa: ARG002
-        """Give the counts, whoever asks."""
+        """Return the counts, which are the same for all users."""
         return self.counts
 
 
 def models(only: str = "") -> dict[str, Any]:
-    """Give the models whose name has some words in it."""
+    """Return the models whose name contains some words."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         every = {
@@ -82,22 +82,22 @@ def models(only: str = "") -> dict[str, Any]:
 def of_the_fit(
     model: Any, films: sr.Interactions, n_splits: int, horizon: float = 0.4
 ) -> tuple[pl.DataFrame, float]:
-    """Give miss rates and sizes by ε, and precision@10, of people whom it was fitted on."""
+    """Return miss rates and sizes by ε, and precision@10, for users of the fit."""
     cases = profile_cases(films, horizon)
-    recipe = WrappedMeasure(adapt(model), by_user=True)
-    known = recipe.count(films.keeping(~cases.future_rows()))
-    outcomes = observe(recipe.fit(known), known, cases)
+    measure = WrappedMeasure(adapt(model), by_user=True)
+    known = measure.count(films.keeping(~cases.future_rows()))
+    outcomes = observe(measure.fit(known), known, cases)
     return coverage_over_splits(outcomes, "rank", n_splits=n_splits), _precision(outcomes)
 
 
-def newcomers(model: Any, films: sr.Interactions, n_splits: int) -> tuple[pl.DataFrame, float]:
-    """Give the same of people whom it was not fitted on."""
-    cases, recipe = profile_cases(films, 0.4), WrappedMeasure(adapt(model))
+def new_users(model: Any, films: sr.Interactions, n_splits: int) -> tuple[pl.DataFrame, float]:
+    """Return the same for users who are not in the fit."""
+    cases, measure = profile_cases(films, 0.4), WrappedMeasure(adapt(model))
     rows, precision = [], []
     for split in range(n_splits):
         third = np.random.default_rng(split).permutation(films.n_users) % 3
-        known = recipe.count(films.without_users(np.flatnonzero(third > 0)))
-        outcomes = observe(recipe.fit(known), known, cases[third[cases.users] > 0])
+        known = measure.count(films.without_users(np.flatnonzero(third > 0)))
+        outcomes = observe(measure.fit(known), known, cases[third[cases.users] > 0])
         calibrates = third[outcomes.cases.users] == 1
         whole = risk_curve(outcomes, "rank")
         curves = whole.of_owners(calibrates), whole.of_owners(~calibrates)
@@ -126,13 +126,13 @@ def next_item(films: sr.Interactions, n_splits: int, only: str) -> None:
 
 
 def over_the_calendar(films: sr.Interactions, days: float, only: str) -> None:
-    """Print what models of two ages miss on average over windows."""
-    print(f"\n{films!r}: share missed over windows of {days:g} days, people of the fit\n")
+    """Print the mean miss rate over windows for models of two ages."""
+    print(f"\n{films!r}: share missed over windows of {days:g} days, users of the fit\n")
     heads = " | ".join(f"ε = {epsilon:g}" for epsilon in CHECKED_EPSILONS)
     print(f"| model | age | {heads} | unknown |\n" + "|" + "---|" * (len(CHECKED_EPSILONS) + 3))
     for name, model in models(only).items():
-        recipe = WrappedMeasure(adapt(model), by_user=True)
-        found = backtest(films, recipe, TemporalSplit(days), n_windows=12)
+        measure = WrappedMeasure(adapt(model), by_user=True)
+        found = backtest(films, measure, TemporalSplit(days), n_windows=12)
         for age in AGES[1:4]:
             part = found.filter(pl.col("model") == age)
             by_level = part.group_by("epsilon").agg(pl.col("loss").mean()).sort("epsilon")
@@ -167,7 +167,7 @@ def main() -> None:
         for name, model in models(given.only).items():
             ways: dict[str, Callable[..., tuple[pl.DataFrame, float]]] = {"of the fit": of_the_fit}
             if adapt(model).folds_in:
-                ways["newcomers"] = newcomers
+                ways["new users"] = new_users
             for whom, measure in ways.items():
                 found, precision = measure(model, films, given.splits)
                 cells = [

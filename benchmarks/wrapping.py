@@ -1,7 +1,7 @@
-"""What wrapping costs: implicit's ALS, wrapped, against its own ``recommend(N=n_items)``.
+"""The cost of wrapping: implicit's ALS, wrapped, against its own ``recommend(N=n_items)``.
 
 ``python -m benchmarks.wrapping [ml-1m] [--confidence 0.9]`` prints both times and their ratio,
-taken turn by turn in one run; implicit asks for one thread of BLAS, and both get it.
+measured in turns in one run, with one thread of BLAS.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 BAR = 2.0
-"""Times implicit's own."""
+"""Multiple of implicit's time."""
 
 
 def _seconds(task: Callable[[], object]) -> float:
@@ -32,7 +32,7 @@ def _seconds(task: Callable[[], object]) -> float:
 
 
 def compare(data: str, confidence: float, rounds: int = 3) -> tuple[float, float]:
-    """Give the best times of implicit and of the wrapped model, to recommend to all users."""
+    """Return the best times of implicit and of the wrapped model for all users."""
     films = sr.load_dataset(data)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

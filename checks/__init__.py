@@ -1,1 +1,1 @@
-"""What `make check` checks beyond the tools that others wrote."""
+"""Checks of `make check` and `make package` beyond standard tools."""

@@ -1,6 +1,6 @@
-"""Build what is published, and try it where nothing else is: the wheel in an empty environment.
+"""Build the distributions, and test the wheel in an empty environment.
 
-Run as ``python -m checks.package``; `make package` does. What is built stays in ``dist``.
+``make package`` runs ``python -m checks.package``. The distributions are in ``dist``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NEEDED = (
     "surerec/experiments/paper.json",
     "surerec/serving/static/index.html",
 )
-_UNREACHED = 75  # as in sysexits.h: try again later
+_UNREACHED = 75  # EX_TEMPFAIL of sysexits.h
 _EXAMPLE = """
 import sys
 import surerec
@@ -34,14 +34,14 @@ except surerec.FetchError as error:
     sys.exit(75)
 """
 _SHOP = "customer,product,purchased_at\n" + "".join(
-    f"c{who},p{(who * 7 + place * 3) % 11},2024-05-{place + 1:02}\n"
-    for who in range(40)
+    f"c{user},p{(user * 7 + place * 3) % 11},2024-05-{place + 1:02}\n"
+    for user in range(40)
     for place in range(8)
 )
 
 
 def build(folder: Path) -> Path:
-    """Build the source distribution and the wheel, check both, and give the wheel."""
+    """Build and check the source distribution and the wheel, and return the wheel."""
     shutil.rmtree(folder, ignore_errors=True)
     _run(sys.executable, "-m", "build", "--outdir", str(folder), str(ROOT))
     made = sorted(map(str, folder.iterdir()))
@@ -49,16 +49,16 @@ def build(folder: Path) -> Path:
     (wheel,) = folder.glob("*.whl")
     with ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    if lacking := [name for name in _NEEDED if name not in names]:
-        sys.exit(f"{wheel.name} lacks {', '.join(lacking)}.")
-    strange = {name.split("/")[0] for name in names if ".dist-info/" not in name} - {"surerec"}
-    if strange:
-        sys.exit(f"{wheel.name} brings {', '.join(sorted(strange))} as well.")
+    if missing := [name for name in _NEEDED if name not in names]:
+        sys.exit(f"{wheel.name} lacks {', '.join(missing)}.")
+    extra = {name.split("/")[0] for name in names if ".dist-info/" not in name} - {"surerec"}
+    if extra:
+        sys.exit(f"{wheel.name} also contains {', '.join(sorted(extra))}.")
     return wheel
 
 
 def try_out(wheel: Path, empty: Path) -> None:
-    """Install the wheel into an empty environment; run the README's example, and a shop's file."""
+    """Install the wheel into an empty environment, and run the README's example and commands."""
     venv.create(empty / "venv", with_pip=True)
     binaries = empty / "venv" / ("Scripts" if os.name == "nt" else "bin")
     pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
@@ -83,20 +83,20 @@ def try_out(wheel: Path, empty: Path) -> None:
     if done.returncode == _UNREACHED:
         print(f"The README's example was not run: {done.stderr.strip()}")  # noqa: T201
     elif (done.returncode, done.stdout) != (0, expected):
-        sys.exit(f"The README's example prints something else:\n{done.stdout}{done.stderr}")
+        sys.exit(f"The README's example has another output:\n{done.stdout}{done.stderr}")
 
 
 def readme_example() -> tuple[str, str]:
-    """Give the README's first example and what it prints."""
+    """Return the first example of the README and its output."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     found = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", text, re.DOTALL)
     if found is None:
-        sys.exit("README.md has no example with what it prints.")
+        sys.exit("README.md has no example with its output.")
     return found[1], found[2]
 
 
 def _run(*command: str, cwd: Path | None = None) -> str:
-    # Nothing of this checkout: neither its sources nor what else is installed beside it.
+    # Excludes the sources of this checkout.
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(  # our own commands
         command, capture_output=True, text=True, check=False, cwd=cwd, env=clean
@@ -107,12 +107,12 @@ def _run(*command: str, cwd: Path | None = None) -> str:
 
 
 def main() -> None:
-    """Build and try it."""
+    """Build and test the distributions."""
     begin = perf_counter()
     wheel = build(ROOT / "dist")
     with TemporaryDirectory(prefix="surerec-package-") as empty:
         try_out(wheel, Path(empty))
-    print(f"{wheel.name}: built, checked and tried in {perf_counter() - begin:.0f} s.")  # noqa: T201
+    print(f"{wheel.name}: built, checked and tested in {perf_counter() - begin:.0f} s.")  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Pages of the documentation site that are made of what is there already (a hook of mkdocs).
+"""Generated pages of the documentation site (a hook of mkdocs).
 
-The reference of every public name, the command line's options, the notebooks, and the files that
-stand beside the code: nothing of it is written twice.
+They are the reference of every public name, the options of the command line, the notebooks, and
+files outside of ``docs``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _WRITTEN = [
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Put the reference's pages into the navigation."""
+    """Add the reference pages to the navigation."""
     for entry in config.nav or []:
         if "Reference" in entry:
             pages = [{name: f"reference/{name}.md"} for name in public_modules()]
@@ -50,24 +50,24 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are made here."""
-    from mkdocs.structure.files import File  # noqa: PLC0415  # tests look at the rest without it
+    """Add the generated pages."""
+    from mkdocs.structure.files import File  # noqa: PLC0415  # not installed for the tests
 
-    for name, content in made_pages():
+    for name, content in generated_pages():
         files.append(File.generated(config, name, content=content))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Lead links to files beside the documents to the pages made of them."""
+    """Rewrite links to files outside of ``docs`` to their pages."""
     up = "../" * page.file.src_uri.count("/")
     for file, made in _BESIDE.items():
         markdown = markdown.replace(f"]({up}../{file}", f"]({up}{made}")
     return markdown
 
 
-def made_pages() -> Iterator[tuple[str, str]]:
-    """Give each page's address and text."""
+def generated_pages() -> Iterator[tuple[str, str]]:
+    """Yield the address and text of each generated page."""
     for file, made in _BESIDE.items():
         text = (ROOT / file).read_text(encoding="utf-8")
         text = text.replace("](docs/", "](").replace("](../docs/", "](")
@@ -83,7 +83,7 @@ def made_pages() -> Iterator[tuple[str, str]]:
 
 
 def public_modules() -> dict[str, list[str]]:
-    """Give the public names of every public package of surerec, and of its errors, by module."""
+    """Return the public names of every public module."""
     found = {"surerec": _names(_SOURCE / "__init__.py")}
     for path in sorted(_SOURCE.glob("*/__init__.py")):
         if not path.parent.name.startswith("_") and path.parent.name != "cli":
@@ -93,7 +93,7 @@ def public_modules() -> dict[str, list[str]]:
 
 
 def _names(path: Path) -> list[str]:
-    """Read a module's ``__all__``, or its public classes, without importing it."""
+    """Return ``__all__`` of a module, or its classes, without importing it."""
     body = ast.parse(path.read_text(encoding="utf-8")).body
     for node in body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
@@ -106,7 +106,7 @@ def _reference(module: str, names: list[str]) -> str:
     file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     about = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
     lines = [f"# {module}", "", about, ""]
-    if module == "surerec":  # all of it is described where it is made
+    if module == "surerec":  # re-exports
         lines += ["| name | described in |", "|---|---|"]
         lines += [f"| `sr.{name}` | {_home(name)} |" for name in names]
         return "\n".join(lines) + "\n"
@@ -117,7 +117,7 @@ def _reference(module: str, names: list[str]) -> str:
 
 
 def _home(name: str) -> str:
-    """Give a link to where a name of surerec itself is described."""
+    """Return a link to the description of a re-exported name."""
     modules = public_modules()
     if f"surerec.{name}" in modules:
         return f"[surerec.{name}](surerec.{name}.md)"
@@ -128,17 +128,17 @@ def _home(name: str) -> str:
 
 
 def _command_line() -> str:
-    lines = ["# Command line", "", "What `surerec COMMAND --help` says, in one place.", ""]
+    lines = ["# Command line", "", "The output of `surerec COMMAND --help` for all commands.", ""]
     for words, command in commands():
         lines += [f"## surerec {' '.join(words)}", "", _prose(command.help or ""), ""]
         rows = [_row(each) for each in command.params if each.name not in ("help", None)]
         if rows:
-            lines += ["| option | what it is | if not given |", "|---|---|---|", *rows, ""]
+            lines += ["| option | description | default |", "|---|---|---|", *rows, ""]
     return "\n".join(lines)
 
 
 def commands() -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Give every command with the words that call it."""
+    """Yield every command with the words that call it."""
     every: Any = get_command(app)
     for name, command in every.commands.items():
         below = getattr(command, "commands", {})
@@ -149,7 +149,7 @@ def commands() -> Iterator[tuple[tuple[str, ...], Any]]:
 
 
 def _prose(text: str) -> str:
-    """Make rich's marks Markdown's, and examples code."""
+    """Convert rich markup to Markdown, and examples to code."""
     paragraphs = []
     for paragraph in re.split(r"\n\s*\n", text.strip()):
         one = " ".join(paragraph.split()).replace("[bold]", "**").replace("[/bold]", "**")
@@ -168,12 +168,12 @@ def _row(parameter: Any) -> str:
         shown = f"`{parameter.name.upper()}`"
     default = parameter.default
     plain = isinstance(default, (int, float, str)) and default not in ("", False, True)
-    said = (getattr(parameter, "help", "") or "").replace("|", r"\|")
-    return f"| {shown} | {said} | {f'`{default}`' if plain else ''} |"
+    text = (getattr(parameter, "help", "") or "").replace("|", r"\|")
+    return f"| {shown} | {text} | {f'`{default}`' if plain else ''} |"
 
 
 def as_markdown(path: Path) -> str:
-    """Give a notebook's cells as a page; outputs are not kept."""
+    """Return the cells of a notebook as a page, without outputs."""
     parts = []
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         text = "".join(cell["source"])

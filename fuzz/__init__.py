@@ -1,1 +1,1 @@
-"""Tools that try to crash surerec, or to make it lie; see README.md."""
+"""Fuzzers that look for crashes and wrong answers; see README.md."""

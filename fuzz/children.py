@@ -1,4 +1,4 @@
-"""A child process that answers questions, one line of JSON each, and may die of them."""
+"""A child process that answers requests, one line of JSON each, and may crash."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class Child:
-    """Runs a module that reads questions and writes answers; begun anew when it died of one.
+    """Runs a module that reads requests and writes replies; restarted after a crash.
 
     Parameters
     ----------
     module : str
-        What is run, with the memory in megabytes as its argument.
+        The module to run; its argument is the memory limit in megabytes.
     megabytes : int
-        Memory that it may take beyond what it has when it is ready to answer.
+        Memory limit beyond what the process uses after its start.
     """
 
     def __init__(self, module: str, megabytes: int) -> None:
@@ -41,19 +41,19 @@ class Child:
     ) -> None:
         self._end()
 
-    def ask(self, question: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """Give the answer; what became of the child under "failed" if there is none."""
-        process = self._process = self._process or self._begin()
+    def ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """Return the reply; without one, the reason under "failed"."""
+        process = self._process = self._process or self._start()
         assert process.stdin is not None  # noqa: S101
         assert process.stdout is not None  # noqa: S101
-        process.stdin.write(json.dumps(question).encode() + b"\n")
+        process.stdin.write(json.dumps(request).encode() + b"\n")
         process.stdin.flush()
         line = _line(process.stdout, seconds)
         if line.endswith(b"\n"):
-            told: dict[str, Any] = json.loads(line)
-            return told
+            reply: dict[str, Any] = json.loads(line)
+            return reply
         if process.poll() is None and line == b"":
-            time.sleep(0.2)  # its output ends a moment before it does
+            time.sleep(0.2)  # the output closes shortly before the process ends
         code = process.poll()
         self._end()
         if code is None:
@@ -61,7 +61,7 @@ class Child:
         died = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         return {"failed": f"the process died: {died}"}
 
-    def _begin(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(  # noqa: S603  # our own command
             self._command,
             stdin=subprocess.PIPE,
@@ -80,7 +80,7 @@ class Child:
 
 
 def _line(stream: IO[bytes], seconds: float) -> bytes:
-    """Read up to the end of a line, of the stream, or of patience."""
+    """Read to the end of a line or of the stream, or until the timeout."""
     found, end = b"", time.monotonic() + seconds
     while not found.endswith(b"\n"):
         ready, _, _ = select.select([stream], [], [], max(0.0, end - time.monotonic()))

@@ -1,4 +1,4 @@
-"""What can be typed: every subcommand, its options, and values right and wrong."""
+"""Random command lines: every subcommand, its options, and valid and invalid values."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Random: TypeAlias = np.random.Generator
 Line: TypeAlias = Callable[[Random], list[str]]
 Draw: TypeAlias = Callable[[Random], str]
 
-_WRONG = (0.0, 0.1, 0.3)  # of the values; lines that are all right are typed, too
+_WRONG = (0.0, 0.1, 0.3)  # shares of invalid values; some lines are valid
 _GIVEN = 0.35
-# No path leads out of the scratch folder, whose working directory is two folders down: a value may
-# be drawn for an output. Nor is one a file that a right line could be told to replace.
+# No path leaves the scratch folder, as a value may become an output; the working directory is two
+# folders down. No path is a file that a valid line could replace.
 _WILD = (
     "", " ", "x", "-1", "0", "1", "5", "0.5", "1e300", "inf", "-inf", "nan", "99999999999999999999",
     "None", "true", "🎬", "a\nb", "é" * 300, "../..", ".", "made/../other", "log.csv/x",
@@ -27,9 +27,9 @@ _WILD = (
 
 
 def make_files() -> None:
-    """Put data, a model, and what is neither into the working directory."""
-    consumed = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=700, days=300, random_state=3)
-    frame = consumed.to_frame()
+    """Write data, a model and other files to the working directory."""
+    films = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=700, days=300, random_state=3)
+    frame = films.to_frame()
     frame.write_csv("log.csv")
     frame.write_parquet("log.parquet")
     frame.filter(frame["datetime"] < frame["datetime"].quantile(0.9)).write_csv("then.csv")
@@ -62,7 +62,7 @@ _RIGHT_DATA = ("log.csv", "log.parquet", "then.csv")
 _DATA = _one(*_RIGHT_DATA * 3, "bad.csv", "empty.csv", "nowhere.csv", "other")
 _MODEL = _one(*["model"] * 12, "nowhere", "other", "log.csv")
 _NEW = _one("made/a", "made/b", "made/c/d", "other", "made/a.csv", "made/a.parquet")
-_USER = _one("1", "7", "9", "12", "17", "60", "10", "2", "nobody")
+_USER = _one("1", "7", "9", "12", "17", "60", "10", "2", "unknown")
 _HISTORY = _one("1,2,3", "5", "1,900", "900", ",")
 _LEVEL = _one("0.5", "0.8", "0.9", "0.99", "0.3", "90")
 _WHOLE = _one("1", "3", "10", "100")
@@ -90,21 +90,21 @@ _NEEDED = {
     "reproduce": {"--output": _OFTEN, "--datasets": 1.0},
     "keys create": {"--name": _OFTEN},
 }
-"""How often options are given without which little is answered, or it takes long."""
-_PERSON = {"--user": _USER, "--history": _HISTORY, "--recommender": _NAME}
+"""Probabilities of options without which a command answers little, or takes long."""
+_QUERY = {"--user": _USER, "--history": _HISTORY, "--recommender": _NAME}
 
 
 def _line(
     command: str, arguments: tuple[Draw, ...], options: dict[str, Draw], given: float = _GIVEN
 ) -> Line:
-    """Make lines of one command; options are given or not, and values may be wrong."""
+    """Return a generator of lines of one command, with random options and values."""
 
     def draw(random: Random) -> list[str]:
         wrong, share = _WRONG[int(random.integers(len(_WRONG)))], given * random.random() * 2
         words = [_wild(random) if random.random() < wrong else each(random) for each in arguments]
         for name, right in options.items():
-            chance = _NEEDED.get(command, {}).get(name, share / 4 if right in _ODD else share)
-            if random.random() >= chance:
+            probability = _NEEDED.get(command, {}).get(name, share / 4 if right in _ODD else share)
+            if random.random() >= probability:
                 continue
             value = _wild(random) if random.random() < wrong else right(random)
             words += [name] if right is _FLAG else [name, value]
@@ -116,7 +116,7 @@ def _line(
 
 
 def _no_network(line: Line) -> Line:
-    """Replace names of the catalogue, which would be fetched."""
+    """Replace names of the catalogue, which would be downloaded."""
 
     def draw(random: Random) -> list[str]:
         return ["x" if word in sr.datasets.CATALOGUE else word for word in line(random)]
@@ -124,8 +124,8 @@ def _no_network(line: Line) -> Line:
     return draw
 
 
-def _refused_serving(random: Random) -> list[str]:
-    """Serve with something wrong, for a right line would serve for ever."""
+def _invalid_serving(random: Random) -> list[str]:
+    """Return an invalid `serve` line, as a valid one would not end."""
     wrong = _one("nowhere", "other", "log.csv", "")(random)
     lines = (
         ["serve", wrong, "--port", "0"],
@@ -137,7 +137,7 @@ def _refused_serving(random: Random) -> list[str]:
         ["serve", "model", "--port", "0", "--log-level", _one("loud", "")(random)],
         ["serve", "model", "--port", "0", "--log-format", "x"],
         ["serve", "model", "--port", "0", "--rate", _one("0", "-5", "nan")(random)],
-        ["serve", "model", "--port", "0", "--host", "0.0.0.0"],  # noqa: S104  # no keys: refused
+        ["serve", "model", "--port", "0", "--host", "0.0.0.0"],  # noqa: S104  # an error without keys
         ["serve"],
     )
     return lines[int(random.integers(len(lines)))]
@@ -168,7 +168,7 @@ LINES: list[Line] = [
         "recommend",
         (_MODEL,),
         {
-            **_PERSON,
+            **_QUERY,
             "--confidence": _LEVEL,
             "--significance": _LEVEL,
             "--k": _WHOLE,
@@ -196,7 +196,7 @@ LINES: list[Line] = [
         (_MODEL,),
         {
             "--item": _one("1", "2", "3", "9", "20", "28", "900"),
-            **_PERSON,
+            **_QUERY,
             "--show": _WHOLE,
             "--format": _FORMAT,
             "--output": _NEW,
@@ -254,7 +254,7 @@ LINES: list[Line] = [
           {"--name": _one("shop", ""), "--scope": _one("read", "admin", "x")}, 0.8),
     _line("keys list", (_one("made/keys.json", "other", "log.csv", "nowhere"),), {}),
     _line("keys revoke", (_one("made/keys.json", "log.csv", "nowhere"), _one("x", "")), {}),
-    _refused_serving,
+    _invalid_serving,
     _line("", (), {"--version": _FLAG, "--help": _FLAG}),
 ]  # fmt: skip
-LINES += [*LINES[:5], *LINES[1:5], *LINES[1:4]]  # fit, and what is asked of a model, more often
+LINES += [*LINES[:5], *LINES[1:5], *LINES[1:4]]  # fit and queries more often

@@ -1,7 +1,7 @@
-"""Random command lines over every subcommand, with right and wrong values.
+"""Random command lines over every subcommand, with valid and invalid values.
 
-A command ends with 0, or with 2 and its reason on stderr; there is no traceback, it ends in time,
-and nothing half-written is left behind. Most run in this process, some as processes of their own.
+A command exits with 0, or with 2 and an error on stderr. It has no traceback, ends in time and
+leaves no partial files. Most commands run in this process, some in a process of their own.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 AS_PROCESSES: Final = 200
-"""So many of 5,000, and in this proportion, run as processes of their own."""
+"""The number of 5,000 commands that run in a process of their own."""
 
 _OF: Final = 5000
 _SECONDS: Final = 60
 _EXIT_CODES: Final = {0, 2}
 _DEPTH: Final = ("in", "side")  # so that "../.." stays in the scratch folder
-_MADE: Final = "made"  # what commands write goes here, and is cleared now and then
+_MADE: Final = "made"  # folder of the outputs, cleared regularly
 _CLEARED_EVERY: Final = 50
 
 
@@ -52,7 +52,7 @@ class _Done:
 
 
 def run(n: int, random_state: int) -> Tally:
-    """Run random command lines, and count what came of them."""
+    """Run random command lines, and count the outcomes."""
     tally = Tally("commands")
     with TemporaryDirectory(prefix="surerec-fuzz-") as scratch, _inside(Path(scratch, *_DEPTH)):
         make_files()
@@ -64,13 +64,15 @@ def run(n: int, random_state: int) -> Tally:
             random = np.random.default_rng((random_state, number))
             words = LINES[int(random.integers(len(LINES)))](random)
             alone = random.random() < AS_PROCESSES / _OF
-            tally.notes["as processes of their own"] += alone
+            tally.notes["in a process of their own"] += alone
             done = _as_process(words) if alone else _in_process(words)
-            line = f"line {number} of seed {random_state}: surerec {' '.join(map(repr, words))}"
+            line = (
+                f"line {number}, random_state {random_state}: surerec {' '.join(map(repr, words))}"
+            )
             _judge(tally, done, line[:1000])
         if changed := sorted(before ^ (_files() & before)):
             names = [name for name, _ in changed]
-            tally.fail("files of others that changed", str(names))
+            tally.fail("other files changed", str(names))
     return tally
 
 
@@ -85,17 +87,17 @@ def _judge(tally: Tally, done: _Done, line: str) -> None:
     elif "Traceback" in done.err:
         tally.fail("a traceback", f"{line}: {done.err[-300:]}")
     elif left:
-        tally.fail("something half-written was left", f"{line}: {left}")
-    elif done.code and not _is_a_sentence(done):
-        tally.fail("a refusal that is no sentence", f"{line[:300]}: {done.err[-500:]!r}")
+        tally.fail("a partial file is left", f"{line}: {left}")
+    elif done.code and not _has_one_message(done):
+        tally.fail("an error without a message", f"{line[:300]}: {done.err[-500:]!r}")
     elif done.code:
         tally.refused += 1
     else:
         tally.answered += 1
 
 
-def _is_a_sentence(done: _Done) -> bool:
-    """Tell whether a refusal is one line of ours, or the usage that typer prints in its box."""
+def _has_one_message(done: _Done) -> bool:
+    """Return whether an error is one line of ours, or typer's usage message."""
     ours = [line for line in done.err.splitlines() if line.startswith("Error: ")]
     usage = "Usage:" in done.err + done.out or "─ Error ─" in done.err
     return usage or (len(ours) == 1 and done.err.rstrip().endswith(ours[0].rstrip()))
@@ -114,7 +116,7 @@ def _in_process(words: list[str]) -> _Done:
         return _Done(code, out.text(), err.text())
     except _TooLongError:
         return _Done(-1, out.text(), err.text(), f"took more than {_SECONDS} seconds")
-    except BaseException as error:  # noqa: BLE001  # polars' panics are no Exceptions
+    except BaseException as error:  # noqa: BLE001  # panics of polars are not Exceptions
         return _Done(-1, out.text(), err.text(), signature(error))
     finally:
         sys.argv = before
@@ -134,7 +136,7 @@ def _as_process(words: list[str]) -> _Done:
         )
     except subprocess.TimeoutExpired:
         return _Done(-1, "", "", f"took more than {_SECONDS} seconds")
-    except ValueError:  # a NUL, which no operating system hands over
+    except ValueError:  # a NUL, which no operating system accepts
         return _Done(2, "", "Error: no such command line\n")
     return _Done(
         done.returncode,
@@ -144,13 +146,13 @@ def _as_process(words: list[str]) -> _Done:
 
 
 class _Stream(io.TextIOWrapper):
-    """A text stream that has bytes beneath, as the real ones have."""
+    """A text stream with a byte buffer, like the real ones."""
 
     def __init__(self) -> None:
         super().__init__(io.BytesIO(), encoding="utf-8", errors="surrogateescape")
 
     def text(self) -> str:
-        """Give all that was written."""
+        """Return all that was written."""
         self.flush()
         raw = self.buffer.getvalue()  # type: ignore[attr-defined]
         return str(raw.decode(errors="replace"))
@@ -172,13 +174,13 @@ def _within_time() -> Iterator[None]:
 
 @contextmanager
 def _inside(folder: Path) -> Iterator[None]:
-    """Work in a folder with an empty cache and nothing reachable."""
-    nowhere = {"SUREREC_CACHE": str(folder / "cache"), "PIP_NO_INDEX": "1", "NO_COLOR": "1",
+    """Work in a folder with an empty cache and no network."""
+    environment = {"SUREREC_CACHE": str(folder / "cache"), "PIP_NO_INDEX": "1", "NO_COLOR": "1",
                "PIP_FIND_LINKS": str(folder), "https_proxy": "http://127.0.0.1:9",
                "http_proxy": "http://127.0.0.1:9", "PIP_CONFIG_FILE": os.devnull}  # fmt: skip
-    before, old = Path.cwd(), {name: os.environ.get(name) for name in nowhere}
+    before, old = Path.cwd(), {name: os.environ.get(name) for name in environment}
     folder.mkdir(parents=True)
-    os.environ.update(nowhere)
+    os.environ.update(environment)
     os.chdir(folder)
     try:
         yield

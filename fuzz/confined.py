@@ -1,4 +1,4 @@
-"""Many inputs in processes of their own: what kills one, or hangs, is one failure and no end."""
+"""Runs inputs in child processes, so that a crash or a hang is one failure."""
 
 from __future__ import annotations
 
@@ -27,63 +27,63 @@ def run_confined(
     time_limit: float,
     example: Callable[[int], str],
 ) -> Tally:
-    """Let ``python -m module FIRST LAST SEED PIPE`` try inputs, and gather what it tells.
+    """Run inputs with ``python -m module FIRST LAST SEED PIPE``, and count the outcomes.
 
-    It writes a line of JSON to the descriptor PIPE before each input (``{"input": i}``) and after
-    it (``{"outcome": …}``, see :func:`tell`). If it dies, or is silent for longer than the time
-    limit, the input that it was at has failed, and another process goes on behind it.
+    The child writes a line of JSON to the descriptor PIPE before each input (``{"input": i}``) and
+    after it (``{"outcome": …}``, see :func:`send`). If it crashes, or writes nothing within the
+    time limit, the current input has failed, and another process continues after it.
 
     Parameters
     ----------
     kind : str
-        What the tally is called.
+        Name of the tally.
     module : str
-        What is run.
-    n, seed : int
-        How many inputs, and which.
+        The module to run.
+    n, random_state : int
+        Number of inputs, and their seed.
     time_limit : float
-        Seconds for one input, the start of a process not counted.
+        Seconds for one input, without the start of a process.
     example : callable
-        Says how to try an input again.
+        Returns how to reproduce an input.
     """
     tally = Tally(kind)
     first = 0
     while first < n:
         last = min(first + _AT_ONCE, n)
-        for told in _tell(module, first, last, random_state, time_limit):
-            if "input" in told:
-                first = told["input"] + 1
-            elif "died" in told:
-                tally.fail(told["died"], example(first - 1))
+        for reply in _replies(module, first, last, random_state, time_limit):
+            if "input" in reply:
+                first = reply["input"] + 1
+            elif "died" in reply:
+                tally.fail(reply["died"], example(first - 1))
             else:
-                one = Tally(kind, told["answered"], told["refused"])
-                for name, count in told["failures"].items():
+                one = Tally(kind, reply["answered"], reply["refused"])
+                for name, count in reply["failures"].items():
                     one.failures[name] = count
-                    one.examples[name] = f"{told['examples'][name]}; {example(first - 1)}"
-                one.notes.update(told["notes"])
+                    one.examples[name] = f"{reply['examples'][name]}; {example(first - 1)}"
+                one.notes.update(reply["notes"])
                 tally.merge(one)
     return tally
 
 
-def tell(pipe: int, **facts: Any) -> None:
-    """Write a line to whoever gathers."""
+def send(pipe: int, **facts: Any) -> None:
+    """Write a line to the parent process."""
     os.write(pipe, (json.dumps(facts) + "\n").encode())
 
 
-def _tell(
+def _replies(
     module: str, first: int, last: int, random_state: int, time_limit: float
 ) -> Iterator[dict[str, Any]]:
     ours, theirs = os.pipe()
     command = [sys.executable, "-m", module, *map(str, (first, last, random_state, theirs))]
-    child = subprocess.Popen(  # noqa: S603  # ourselves
+    child = subprocess.Popen(  # noqa: S603  # our own command
         command, pass_fds=[theirs], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
     os.close(theirs)
-    begun, rest, silent = False, b"", False
+    started, rest, silent = False, b"", False
     with os.fdopen(ours, "rb", buffering=0) as pipe:
         while True:
-            # The first input waits for imports and kernels.
-            ready, _, _ = select.select([pipe], [], [], time_limit if begun else 300)
+            # The first input includes imports and compilation.
+            ready, _, _ = select.select([pipe], [], [], time_limit if started else 300)
             if not ready:
                 silent = True
                 child.kill()
@@ -92,13 +92,13 @@ def _tell(
                 break
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
-                told = json.loads(line)
-                begun |= "outcome" in told
-                yield told
-    _, said = child.communicate()
+                reply = json.loads(line)
+                started |= "outcome" in reply
+                yield reply
+    _, errors = child.communicate()
     if silent:
         yield {"died": f"longer than {time_limit:.0f} s"}
     elif child.returncode < 0:
         yield {"died": f"killed by {signal.Signals(-child.returncode).name}"}
     elif child.returncode:
-        raise RuntimeError(f"{module} ended with {child.returncode}: {said.decode()[-2000:]}")
+        raise RuntimeError(f"{module} ended with {child.returncode}: {errors.decode()[-2000:]}")

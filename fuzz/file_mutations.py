@@ -1,4 +1,4 @@
-"""What may become of a file on its way: damage, other encodings, other columns, huge values."""
+"""Mutations of files: damage, other encodings, other columns, huge values."""
 
 from __future__ import annotations
 
@@ -30,44 +30,44 @@ _CELLS = (
 _SEPARATORS = (b"::", b"\t", b",", b";", b"|")
 
 
-def mutate(case: Case, chance: Random) -> Case:
-    """Give the case with one to four things done to its files; rarely with none."""
-    for _ in range(chance.choice((0, 1, 1, 1, 2, 2, 4))):
-        name = next(iter(case.files)) if chance.random() < 0.7 else chance.choice(list(case.files))
+def mutate(case: Case, rng: Random) -> Case:
+    """Return a case with up to four mutations of its files."""
+    for _ in range(rng.choice((0, 1, 1, 1, 2, 2, 4))):
+        name = next(iter(case.files)) if rng.random() < 0.7 else rng.choice(list(case.files))
         content = case.files[name]
         packed = content.startswith(b"\x1f\x8b")
         looks_binary = packed or b"PAR1" in content[:4] or name.endswith((".zip", ".tar"))
-        if packed and chance.random() < 0.5:
-            # What is inside is mangled, and packed again.
-            case = _inside(case, name, chance)
+        if packed and rng.random() < 0.5:
+            # Mutate the content, and compress it again.
+            case = _inside(case, name, rng)
             continue
-        kinds = _DAMAGE if looks_binary and chance.random() < 0.9 else _DAMAGE + _TEXT
-        change = chance.choice(kinds)
-        case = case.with_file(name, change(content, chance), change.__name__.strip("_"))
-    return _other_options(case, chance)
+        kinds = _DAMAGE if looks_binary and rng.random() < 0.9 else _DAMAGE + _TEXT
+        change = rng.choice(kinds)
+        case = case.with_file(name, change(content, rng), change.__name__.strip("_"))
+    return _other_options(case, rng)
 
 
-def _inside(case: Case, name: str, chance: Random) -> Case:
+def _inside(case: Case, name: str, rng: Random) -> Case:
     try:
         text = gzip.decompress(case.files[name])
     except (OSError, EOFError, zlib.error):
         return case
-    change = chance.choice(_DAMAGE + _TEXT)
-    content = gzip.compress(change(text, chance), mtime=0)
+    change = rng.choice(_DAMAGE + _TEXT)
+    content = gzip.compress(change(text, rng), mtime=0)
     return case.with_file(name, content, f"{change.__name__.strip('_')} inside")
 
 
-def _other_options(case: Case, chance: Random) -> Case:
-    if case.reader not in {"interactions", "folder", "several"} or chance.random() < 0.6:
+def _other_options(case: Case, rng: Random) -> Case:
+    if case.reader not in {"interactions", "folder", "several"} or rng.random() < 0.6:
         return case
-    name, value = chance.choice(
+    name, value = rng.choice(
         (
             ("skip_bad", True),
-            ("n_rows", chance.choice((0, 1, 2, 1000))),
-            ("time_format", chance.choice(("s", "ns", "ms", "%Y-%m-%d", "%", "%Q", ""))),
-            ("threshold", chance.choice((None, 3.0, -1.0))),
+            ("n_rows", rng.choice((0, 1, 2, 1000))),
+            ("time_format", rng.choice(("s", "ns", "ms", "%Y-%m-%d", "%", "%Q", ""))),
+            ("rating_above", rng.choice((None, 3.0, -1.0))),
             ("min_profile_length", 2),
-            ("user", chance.choice(("user_id", "userId", "", "é", "rating"))),
+            ("user", rng.choice(("user_id", "userId", "", "é", "rating"))),
             ("columns", ["user", "item", "rating", "time"]),
             ("columns", ["user", "user", "item", "time"]),
         )
@@ -76,66 +76,66 @@ def _other_options(case: Case, chance: Random) -> Case:
     return case
 
 
-def _flip_bits(content: bytes, chance: Random) -> bytes:
+def _flip_bits(content: bytes, rng: Random) -> bytes:
     changed = bytearray(content)
-    for _ in range(chance.choice((1, 1, 2, 8, 64)) if changed else 0):
-        changed[chance.randrange(len(changed))] ^= 1 << chance.randrange(8)
+    for _ in range(rng.choice((1, 1, 2, 8, 64)) if changed else 0):
+        changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
     return bytes(changed)
 
 
-def _set_bytes(content: bytes, chance: Random) -> bytes:
+def _set_bytes(content: bytes, rng: Random) -> bytes:
     changed = bytearray(content)
-    for _ in range(chance.choice((1, 2, 8)) if changed else 0):
-        changed[chance.randrange(len(changed))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF))
+    for _ in range(rng.choice((1, 2, 8)) if changed else 0):
+        changed[rng.randrange(len(changed))] = rng.choice((0, 1, 0x7F, 0x80, 0xFF))
     return bytes(changed)
 
 
-def _truncate(content: bytes, chance: Random) -> bytes:
-    return content[: chance.randrange(len(content) + 1)]
+def _truncate(content: bytes, rng: Random) -> bytes:
+    return content[: rng.randrange(len(content) + 1)]
 
 
-def _cut_out(content: bytes, chance: Random) -> bytes:
-    start = chance.randrange(len(content) + 1)
-    return content[:start] + content[start + chance.choice((1, 2, 8, 100)) :]
+def _cut_out(content: bytes, rng: Random) -> bytes:
+    start = rng.randrange(len(content) + 1)
+    return content[:start] + content[start + rng.choice((1, 2, 8, 100)) :]
 
 
-def _repeat_part(content: bytes, chance: Random) -> bytes:
-    start = chance.randrange(len(content) + 1)
-    part = content[start : start + chance.choice((1, 8, 100))]
-    return content[:start] + part * chance.choice((2, 5, 300)) + content[start:]
+def _repeat_part(content: bytes, rng: Random) -> bytes:
+    start = rng.randrange(len(content) + 1)
+    part = content[start : start + rng.choice((1, 8, 100))]
+    return content[:start] + part * rng.choice((2, 5, 300)) + content[start:]
 
 
-def _insert(content: bytes, chance: Random) -> bytes:
-    at = chance.choice((0, len(content), chance.randrange(len(content) + 1)))
-    return content[:at] + chance.choice(_INSERTED) + content[at:]
+def _insert(content: bytes, rng: Random) -> bytes:
+    at = rng.choice((0, len(content), rng.randrange(len(content) + 1)))
+    return content[:at] + rng.choice(_INSERTED) + content[at:]
 
 
-def _noise(content: bytes, chance: Random) -> bytes:
-    start = chance.randrange(len(content) + 1)
-    return content[:start] + chance.randbytes(chance.choice((1, 4, 64))) + content[start + 4 :]
+def _noise(content: bytes, rng: Random) -> bytes:
+    start = rng.randrange(len(content) + 1)
+    return content[:start] + rng.randbytes(rng.choice((1, 4, 64))) + content[start + 4 :]
 
 
-def _append_itself(content: bytes, chance: Random) -> bytes:
-    return content + content[chance.randrange(len(content) + 1) :]
+def _append_itself(content: bytes, rng: Random) -> bytes:
+    return content + content[rng.randrange(len(content) + 1) :]
 
 
-def _nothing_left(content: bytes, chance: Random) -> bytes:
+def _nothing_left(content: bytes, rng: Random) -> bytes:
     left = (b"", b"\n", codecs.BOM_UTF8, codecs.BOM_UTF16_LE, b"\0", b" \n \n", content[:4])
-    return chance.choice(left)
+    return rng.choice(left)
 
 
-def _replace_cell(content: bytes, chance: Random) -> bytes:
+def _replace_cell(content: bytes, rng: Random) -> bytes:
     lines, separator = _split(content)
-    at = chance.randrange(len(lines))
+    at = rng.randrange(len(lines))
     cells = lines[at].split(separator)
-    cells[chance.randrange(len(cells))] = chance.choice(_CELLS)
+    cells[rng.randrange(len(cells))] = rng.choice(_CELLS)
     lines[at] = separator.join(cells)
     return b"\n".join(lines)
 
 
-def _replace_column(content: bytes, chance: Random) -> bytes:
+def _replace_column(content: bytes, rng: Random) -> bytes:
     lines, separator = _split(content)
-    column, value = chance.randrange(4), chance.choice(_CELLS)
+    column, value = rng.randrange(4), rng.choice(_CELLS)
     for at in range(1, len(lines)):
         cells = lines[at].split(separator)
         if len(cells) > column:
@@ -144,10 +144,10 @@ def _replace_column(content: bytes, chance: Random) -> bytes:
     return b"\n".join(lines)
 
 
-def _swap_columns(content: bytes, chance: Random) -> bytes:
+def _swap_columns(content: bytes, rng: Random) -> bytes:
     lines, separator = _split(content)
-    one, other = chance.randrange(4), chance.randrange(4)
-    for at in range(chance.randrange(2), len(lines)):
+    one, other = rng.randrange(4), rng.randrange(4)
+    for at in range(rng.randrange(2), len(lines)):
         cells = lines[at].split(separator)
         if len(cells) > max(one, other):
             cells[one], cells[other] = cells[other], cells[one]
@@ -155,9 +155,9 @@ def _swap_columns(content: bytes, chance: Random) -> bytes:
     return b"\n".join(lines)
 
 
-def _double_column(content: bytes, chance: Random) -> bytes:
+def _double_column(content: bytes, rng: Random) -> bytes:
     lines, separator = _split(content)
-    column = chance.randrange(4)
+    column = rng.randrange(4)
     for at in range(len(lines)):
         cells = lines[at].split(separator)
         if len(cells) > column:
@@ -165,44 +165,44 @@ def _double_column(content: bytes, chance: Random) -> bytes:
     return b"\n".join(lines)
 
 
-def _shuffle_lines(content: bytes, chance: Random) -> bytes:
+def _shuffle_lines(content: bytes, rng: Random) -> bytes:
     lines = content.split(b"\n")
-    chance.shuffle(lines)
+    rng.shuffle(lines)
     return b"\n".join(lines)
 
 
-def _double_line(content: bytes, chance: Random) -> bytes:
+def _double_line(content: bytes, rng: Random) -> bytes:
     lines = content.split(b"\n")
-    at = chance.randrange(len(lines))
-    return b"\n".join(lines[:at] + [lines[at]] * chance.choice((2, 50)) + lines[at:])
+    at = rng.randrange(len(lines))
+    return b"\n".join(lines[:at] + [lines[at]] * rng.choice((2, 50)) + lines[at:])
 
 
-def _other_separator(content: bytes, chance: Random) -> bytes:
-    return content.replace(_split(content)[1], chance.choice(_SEPARATORS))
+def _other_separator(content: bytes, rng: Random) -> bytes:
+    return content.replace(_split(content)[1], rng.choice(_SEPARATORS))
 
 
-def _other_line_ends(content: bytes, chance: Random) -> bytes:
-    return content.replace(b"\n", chance.choice((b"\r\n", b"\r", b"\n\r", b"\n\n", b"\x0b")))
+def _other_line_ends(content: bytes, rng: Random) -> bytes:
+    return content.replace(b"\n", rng.choice((b"\r\n", b"\r", b"\n\r", b"\n\n", b"\x0b")))
 
 
-def _open_quote(content: bytes, chance: Random) -> bytes:
+def _open_quote(content: bytes, rng: Random) -> bytes:
     lines, separator = _split(content)
-    at = chance.randrange(len(lines))
-    lines[at] = b'"' + lines[at].replace(separator, b'"' + separator + chance.choice((b"", b'"')))
+    at = rng.randrange(len(lines))
+    lines[at] = b'"' + lines[at].replace(separator, b'"' + separator + rng.choice((b"", b'"')))
     return b"\n".join(lines)
 
 
-def _other_encoding(content: bytes, chance: Random) -> bytes:
-    accents = chance.random() < 0.7
+def _other_encoding(content: bytes, rng: Random) -> bytes:
+    accents = rng.random() < 0.7
     text = content.decode("utf-8", "replace").replace("u", "é" if accents else "u")
-    name = chance.choice(("latin-1", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252"))
+    name = rng.choice(("latin-1", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252"))
     encoded = text.encode(name, "replace")
-    return encoded if chance.random() < 0.7 else encoded[: chance.randrange(len(encoded) + 1)]
+    return encoded if rng.random() < 0.7 else encoded[: rng.randrange(len(encoded) + 1)]
 
 
-def _packed(content: bytes, chance: Random) -> bytes:
+def _packed(content: bytes, rng: Random) -> bytes:
     packed = gzip.compress(content, mtime=0)
-    return packed if chance.random() < 0.5 else packed[: chance.randrange(len(packed) + 1)]
+    return packed if rng.random() < 0.5 else packed[: rng.randrange(len(packed) + 1)]
 
 
 def _split(content: bytes) -> tuple[list[bytes], bytes]:

@@ -1,4 +1,4 @@
-"""Parquet files that are well made, with columns of odd types, values or names."""
+"""Valid Parquet files with columns of unusual types, values or names."""
 
 from __future__ import annotations
 
@@ -55,38 +55,38 @@ _ODD: tuple[tuple[Any, list[Any]], ...] = (
 _NAMES = ("user_id", "item_id", "rating", "timestamp")
 
 
-def odd_parquet(chance: Random) -> bytes:
-    """Give a Parquet file of three rows, most of whose columns are usual."""
+def odd_parquet(rng: Random) -> bytes:
+    """Return a Parquet file of three rows with some unusual columns."""
     arrays: list[Any] = [
-        pa.array(chance.choice(([1, 1, 2], ["a", "a", "b"]))),
+        pa.array(rng.choice(([1, 1, 2], ["a", "a", "b"]))),
         pa.array([1, 2, 2]),
         pa.array([1.0, 4.5, 5.0]),
         pa.array([881_250_949, 881_250_950, 881_250_951]),
     ]
-    for _ in range(chance.choice((1, 1, 2, 4))):
-        kind, values = chance.choice(_ODD)
+    for _ in range(rng.choice((1, 1, 2, 4))):
+        kind, values = rng.choice(_ODD)
         try:
-            arrays[chance.randrange(4)] = pa.array(values, kind)
+            arrays[rng.randrange(4)] = pa.array(values, kind)
         except (pa.ArrowException, TypeError, ValueError):
             continue
     names = list(_NAMES)
-    if chance.random() < 0.15:
-        names[chance.randrange(4)] = chance.choice((*_NAMES, "", "User_ID", "é\n", "x" * 5000))
-    keep = 4 if chance.random() < 0.9 else chance.randrange(4)
+    if rng.random() < 0.15:
+        names[rng.randrange(4)] = rng.choice((*_NAMES, "", "User_ID", "é\n", "x" * 5000))
+    keep = 4 if rng.random() < 0.9 else rng.randrange(4)
     table = pa.Table.from_arrays(arrays[:keep], names=names[:keep])
-    if chance.random() < 0.1:
+    if rng.random() < 0.1:
         table = table.slice(0, 0)
     sink = io.BytesIO()
     try:
         pq.write_table(
             table,
             sink,
-            row_group_size=chance.choice((1, 2, 1000)),
-            compression=chance.choice(("none", "snappy", "zstd")),
-            data_page_version=chance.choice(("1.0", "2.0")),
-            use_dictionary=chance.random() < 0.5,
+            row_group_size=rng.choice((1, 2, 1000)),
+            compression=rng.choice(("none", "snappy", "zstd")),
+            data_page_version=rng.choice(("1.0", "2.0")),
+            use_dictionary=rng.random() < 0.5,
         )
-    except pa.ArrowException:  # what Parquet has no type for
+    except pa.ArrowException:  # a type that Parquet lacks
         sink = io.BytesIO()
         pq.write_table(pa.table({"user_id": [1], "item_id": [2], "time": [3]}), sink)
     return sink.getvalue()

@@ -1,4 +1,4 @@
-"""Mangled files: every reader answers, or refuses in one sentence that names the file."""
+"""Mutated files: every reader succeeds, or raises an error that names the file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 import surerec as sr
-from fuzz.confined import run_confined, tell
+from fuzz.confined import run_confined, send
 from fuzz.file_mutations import mutate
 from fuzz.file_seeds import Case, seed_case
 from fuzz.tally import Tally
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 TIME_LIMIT: Final = 10.0
-"""Seconds that one small file may take."""
+"""Time limit for one small file, in seconds."""
 MEMORY_LIMIT: Final = 400 << 20
-"""Bytes by which a process may grow over one small file."""
-_ADDRESSES: Final = 4 << 30  # beyond what the process has: whoever asks for more is refused it
+"""Memory limit for one small file, in bytes."""
+_ADDRESSES: Final = 4 << 30  # address space beyond the current use
 
 
 def run(n: int, random_state: int) -> Tally:
-    """Try `n` files, in processes whose memory and time are limited."""
+    """Read `n` files in processes with limited memory and time."""
 
     def example(number: int) -> str:
         return f"python -m fuzz.files {number} {random_state}"
@@ -44,23 +44,23 @@ def run(n: int, random_state: int) -> Tally:
 
 
 def case(number: int, random_state: int) -> Case:
-    """Give an input; the same for the same numbers."""
-    chance = Random(f"{random_state}-{number}")
-    return mutate(seed_case(chance), chance)
+    """Return the input of these numbers."""
+    rng = Random(f"{random_state}-{number}")
+    return mutate(seed_case(rng), rng)
 
 
 def read(case: Case, folder: Path) -> None:
-    """Write a case's files into a folder and read them; a refusal has to name one of them."""
+    """Write the files of a case and read them; an error must name one of them."""
     for name, content in case.files.items():
         (folder / name).write_bytes(content)
         (folder / name).chmod(0o600)
     try:
         READERS[case.reader](folder, case)
     except UnknownIdError:
-        raise  # of a list of users: it names who is meant
+        raise  # names the unknown user instead
     except SurerecError as error:
         if not any(name in str(error) for name in (*case.files, str(folder))):
-            raise RuntimeError(f"a refusal that names no file: {error}") from error
+            raise RuntimeError(f"an error that names no file: {error}") from error
         raise
 
 
@@ -86,8 +86,8 @@ def _data_set_folder(folder: Path, case: Case) -> None:
 
 def _users(folder: Path, case: Case) -> None:
     (users,) = case.files
-    told = ["recommend", str(_model()), "--users", str(folder / users), "--k", "1"]
-    app([*told, "--output", str(folder / "picks.csv")], standalone_mode=False)
+    words = ["recommend", str(_model()), "--users", str(folder / users), "--k", "1"]
+    app([*words, "--output", str(folder / "picks.csv")], standalone_mode=False)
 
 
 def _keys(folder: Path, case: Case) -> None:
@@ -119,7 +119,7 @@ def _model() -> Path:
 
 
 def _warm_up() -> None:
-    """Compile and start what the first call of each reader does; that is no file's fault."""
+    """Compile kernels before time and memory are measured."""
     rows = b"user,item,rating,time\n1,2,3,4\n1,3,3,5\n"
     with tempfile.TemporaryDirectory(prefix="surerec-fuzz-") as folder:
         read(Case("users", {"users.txt": b"1\n"}), Path(folder))
@@ -127,13 +127,13 @@ def _warm_up() -> None:
 
 
 def try_one(number: int, random_state: int) -> Tally:
-    """Read one input, and tell what came of it, its time and memory limits included."""
+    """Read one input, and count its outcome, including exceeded limits."""
     tried = case(number, random_state)
     tally = Tally("files")
-    before, begun = _resident(), perf_counter()
+    before, start = _resident(), perf_counter()
     with tempfile.TemporaryDirectory(prefix="surerec-fuzz-") as folder:
         tally.attempt(lambda: read(tried, Path(folder)), ", ".join(tried.done))
-    if (seconds := perf_counter() - begun) > TIME_LIMIT:
+    if (seconds := perf_counter() - start) > TIME_LIMIT:
         tally.fail(f"longer than {TIME_LIMIT:.0f} s", f"{seconds:.0f} s")
     if (grown := _resident() - before) > MEMORY_LIMIT:
         tally.fail("more memory than the limit", f"{grown >> 20} MiB")
@@ -141,27 +141,27 @@ def try_one(number: int, random_state: int) -> Tally:
 
 
 def _resident() -> int:
-    """Give the most memory that this process ever had."""
+    """Return the peak memory of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def _several_inputs(first: int, last: int, random_state: int, pipe: int) -> None:
-    """Try inputs one after the other; what libraries write past Python to stderr counts too."""
+    """Try inputs in turn, and count panics that libraries write to stderr."""
     _warm_up()
-    gc.freeze()  # or the collector looks at all of the libraries again and again
+    gc.freeze()  # excludes the libraries from garbage collection
     in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (in_use + _ADDRESSES, in_use + _ADDRESSES))
     terminal = os.dup(2)
-    with tempfile.TemporaryFile() as said:
-        os.dup2(said.fileno(), 2)
+    with tempfile.TemporaryFile() as errors:
+        os.dup2(errors.fileno(), 2)
         try:
             for number in range(first, last):
-                tell(pipe, input=number)
-                told = os.fstat(2).st_size
+                send(pipe, input=number)
+                written = os.fstat(2).st_size
                 tally = try_one(number, random_state)
-                if b"panicked" in os.pread(said.fileno(), 1 << 16, told):
-                    tally.notes["a panic's words on the terminal"] += 1
-                tell(pipe, outcome=True, **vars(tally))
+                if b"panicked" in os.pread(errors.fileno(), 1 << 16, written):
+                    tally.notes["panics on stderr"] += 1
+                send(pipe, outcome=True, **vars(tally))
         finally:
             os.dup2(terminal, 2)
 

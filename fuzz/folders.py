@@ -1,7 +1,7 @@
-"""Model folders, damaged and forged: they are refused in a sentence, or answer.
+"""Damaged and forged model folders: they raise an error, or answer.
 
-Each folder is opened in a child process, verified and not, and asked. A child that dies is a
-failure; so is a wrong answer of a folder that was verified and not forged.
+Each folder is loaded in a child process, with and without verification, and queried. A crash is a
+failure; so is a wrong answer of a verified folder that is not forged.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from fuzz.tally import Tally
 
 _SECONDS: Final = 60.0
 _WARM_UP: Final = 600.0
-_MEGABYTES: Final = 2500  # beyond what the child has mapped and compiled; a bomb asks for more
+_MEGABYTES: Final = 2500  # beyond what the child uses after its start
 _SHARE_FORGED: Final = 0.5
 
 
 def run(n: int, random_state: int) -> Tally:
-    """Open `n` damaged or forged folders of every kind of recommender, verified and not."""
-    from fuzz import models  # noqa: PLC0415  # numba takes seconds, and `--help` none
+    """Load `n` damaged or forged folders, with and without verification."""
+    from fuzz import models  # noqa: PLC0415  # slow to import
 
     tally = Tally("folders")
-    with TemporaryDirectory() as name, Child("fuzz.asking", _MEGABYTES) as child:
+    with TemporaryDirectory() as name, Child("fuzz.answers", _MEGABYTES) as child:
         place = Path(name)
         originals = models.save(place / "whole")
-        # The first to be asked compile kernels, on a busy machine for minutes.
-        truth = {
+        # The first queries compile kernels, which can take minutes.
+        expected = {
             folder.name: _ask(child, folder, verify=True, seconds=_WARM_UP) for folder in originals
         }
-        for folder, told in truth.items():
-            if "answers" not in told:
-                tally.fail(f"a whole folder: {_signature(told)}", folder)
+        for folder, reply in expected.items():
+            if "answers" not in reply:
+                tally.fail(f"an undamaged folder: {_signature(reply)}", folder)
         for number in range(n):
-            _try(tally, child, originals, truth, place / "tried", (random_state, number))
+            _try(tally, child, originals, expected, place / "tried", (random_state, number))
     return tally
 
 
@@ -48,43 +48,43 @@ def _try(
     tally: Tally,
     child: Child,
     originals: list[Path],
-    truth: dict[str, Any],
+    expected: dict[str, Any],
     folder: Path,
-    chance_of: tuple[int, int],
+    seed: tuple[int, int],
 ) -> None:
-    chance = random.Random(repr(chance_of))
-    original = chance.choice(originals)
+    rng = random.Random(repr(seed))
+    original = rng.choice(originals)
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(original, folder)
-    forged = chance.random() < _SHARE_FORGED
-    what = forge(folder, chance) if forged else damage(folder, chance)
-    example = f"seed {chance_of[0]}, folder {chance_of[1]} ({original.name}): {what}"
+    forged = rng.random() < _SHARE_FORGED
+    what = forge(folder, rng) if forged else damage(folder, rng)
+    example = f"random_state {seed[0]}, folder {seed[1]} ({original.name}): {what}"
     for verify in (True, False):
         how = f"{example}, {'verified' if verify else 'not verified'}"
-        told = _ask(child, folder, verify=verify)
-        if "refused" in told:
+        reply = _ask(child, folder, verify=verify)
+        if "refused" in reply:
             tally.refused += 1
-            for sentence in told["refused"]:
+            for sentence in reply["refused"]:
                 if "\n" in sentence.strip():
-                    tally.fail("a refusal of several lines", f"{how}: {sentence}")
+                    tally.fail("an error of several lines", f"{how}: {sentence}")
             continue
-        if "answers" not in told:
-            tally.fail(_signature(told), how)
+        if "answers" not in reply:
+            tally.fail(_signature(reply), how)
             continue
-        right = told["answers"] == truth[original.name].get("answers")
-        if not right and verify and not forged:
-            tally.fail("a wrong answer though it was verified", how)
+        same = reply["answers"] == expected[original.name].get("answers")
+        if not same and verify and not forged:
+            tally.fail("a wrong answer of a verified folder", how)
             continue
         tally.answered += 1
-        if not right:
-            how_known = "forged" if forged else "not verified"
-            tally.notes[f"answers other than the whole folder's, {how_known}"] += 1
+        if not same:
+            kind = "forged" if forged else "not verified"
+            tally.notes[f"other answers than the undamaged folder, {kind}"] += 1
 
 
 def _ask(child: Child, folder: Path, *, verify: bool, seconds: float = _SECONDS) -> dict[str, Any]:
-    told: dict[str, Any] = child.ask({"folder": str(folder), "verify": verify}, seconds)
-    return told
+    reply: dict[str, Any] = child.ask({"folder": str(folder), "verify": verify}, seconds)
+    return reply
 
 
-def _signature(told: dict[str, Any]) -> str:
-    return str(told.get("failed") or json.dumps(told)[:200])
+def _signature(reply: dict[str, Any]) -> str:
+    return str(reply.get("failed") or json.dumps(reply)[:200])

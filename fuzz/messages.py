@@ -1,4 +1,4 @@
-"""Requests to try on a server: from its description, with bad values, and no HTTP at all."""
+"""Random requests: from the OpenAPI description, with invalid values, and raw bytes."""
 
 from __future__ import annotations
 
@@ -38,33 +38,33 @@ _METHODS: Final = ("GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "
 
 @dataclass(frozen=True)
 class Message:
-    """What is sent, and how."""
+    """A request, and how it is sent."""
 
     data: bytes
     method: str = "POST"
     pause: float = 0.0
-    """Seconds between its pieces."""
+    """Seconds between pieces."""
     n_pieces: int = 1
     hangs_up: bool = False
-    """Whether no answer is waited for, since the request has no end."""
+    """Whether the client disconnects, as the request is incomplete."""
 
     @property
     def is_long(self) -> bool:
-        """Whether the server may answer before all of it is there."""
+        """Whether the server may answer before it has received all."""
         return len(self.data) > 8_000
 
     def pieces(self) -> Iterator[bytes]:
-        """Give what is sent at a time."""
+        """Yield the pieces that are sent at a time."""
         step = -(-len(self.data) // self.n_pieces)
         for start in range(0, len(self.data), max(step, 1)):
             yield self.data[start : start + step]
 
 
-def draw(paths: dict[str, Any], chance: random.Random) -> Message:
-    """Draw a message: by the server's description mostly, and raw bytes."""
+def draw(paths: dict[str, Any], rng: random.Random) -> Message:
+    """Draw a message, mostly from the OpenAPI description."""
     ways: list[Callable[[dict[str, Any], random.Random], Message]]
     ways = [_described] * 8 + [_bad_json] * 3 + [_bad_head] * 3 + [_odd_path, _raw, _unfinished]
-    return chance.choice(ways)(paths, chance)
+    return rng.choice(ways)(paths, rng)
 
 
 def _request(method: str, path: str, body: bytes | None, *more: bytes) -> bytes:
@@ -74,20 +74,20 @@ def _request(method: str, path: str, body: bytes | None, *more: bytes) -> bytes:
     return b"\r\n".join([*lines, b"Connection: close", b"", body or b""])
 
 
-def _described(paths: dict[str, Any], chance: random.Random) -> Message:
-    """Ask as the description says, with some fields changed, missing or too many."""
-    path = chance.choice([path for path in paths if not path.startswith("/admin")])
-    method = chance.choice([name.upper() for name in paths[path]])
-    fields = dict(chance.sample(sorted(_FIELDS.items()), chance.randrange(6)))
-    if chance.random() < 0.7:
-        fields |= {"user": chance.choice([*USERS, 7, 999, "7"])}
+def _described(paths: dict[str, Any], rng: random.Random) -> Message:
+    """Return a described request with some fields changed, missing or added."""
+    path = rng.choice([path for path in paths if not path.startswith("/admin")])
+    method = rng.choice([name.upper() for name in paths[path]])
+    fields = dict(rng.sample(sorted(_FIELDS.items()), rng.randrange(6)))
+    if rng.random() < 0.7:
+        fields |= {"user": rng.choice([*USERS, 7, 999, "7"])}
         fields.pop("significance", None)
-    for _ in range(chance.choice((0, 0, 1, 1, 2))):
-        fields[chance.choice([*_FIELDS, "colour"])] = chance.choice(_VALUES)
+    for _ in range(rng.choice((0, 0, 1, 1, 2))):
+        fields[rng.choice([*_FIELDS, "colour"])] = rng.choice(_VALUES)
     if method == "GET":
         words = "&".join(f"{name}={_escaped(str(value))}" for name, value in fields.items())
         return Message(_request("GET", f"{path}?{words}"[:9000], None), "GET")
-    slow = chance.random() < 0.05
+    slow = rng.random() < 0.05
     return Message(_request(method, path, _json(fields)), method, 0.05 * slow, 1 + 3 * slow)
 
 
@@ -101,23 +101,23 @@ def _escaped(text: str) -> str:
     return "".join(one if one in safe else f"%{ord(one):02X}" for one in letters)
 
 
-def _bad_json(paths: dict[str, Any], chance: random.Random) -> Message:
-    """Send a body that is no JSON, or JSON without end."""
-    path = chance.choice([path for path in paths if "post" in paths[path] and "admin" not in path])
+def _bad_json(paths: dict[str, Any], rng: random.Random) -> Message:
+    """Return a request whose body is invalid or extremely deep JSON."""
+    path = rng.choice([path for path in paths if "post" in paths[path] and "admin" not in path])
     whole = bytearray(_json(_FIELDS))
-    kind = chance.randrange(8)
+    kind = rng.randrange(8)
     if kind == 0:
-        whole[chance.randrange(len(whole))] ^= 1 << chance.randrange(8)
+        whole[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
     elif kind == 1:
-        del whole[chance.randrange(len(whole)) :]
+        del whole[rng.randrange(len(whole)) :]
     elif kind == 2:
-        whole = bytearray(b"[" * chance.choice((10, 2_000, 100_000)))
+        whole = bytearray(b"[" * rng.choice((10, 2_000, 100_000)))
     elif kind == 3:
-        whole = bytearray(b'{"a":' * chance.choice((10, 2_000, 20_000)))
+        whole = bytearray(b'{"a":' * rng.choice((10, 2_000, 20_000)))
     elif kind == 4:
-        whole = bytearray(chance.randbytes(chance.randrange(300)))
+        whole = bytearray(rng.randbytes(rng.randrange(300)))
     elif kind == 5:
-        whole = bytearray(b'{"user": ' + b"9" * chance.choice((20, 5_000, 100_000)) + b"}")
+        whole = bytearray(b'{"user": ' + b"9" * rng.choice((20, 5_000, 100_000)) + b"}")
     elif kind == 6:
         whole = bytearray(b'{"user": 1, "user": 2, "confidence": NaN, "k": -Infinity}')
     else:
@@ -125,8 +125,8 @@ def _bad_json(paths: dict[str, Any], chance: random.Random) -> Message:
     return Message(_request("POST", path, bytes(whole)))
 
 
-def _bad_head(_: dict[str, Any], chance: random.Random) -> Message:
-    """Send heads that lie, repeat themselves or never end."""
+def _bad_head(_: dict[str, Any], rng: random.Random) -> Message:
+    """Return a request with wrong, repeated or very long headers."""
     body = _json({"user": 7, "confidence": 0.8})
     top, host = b"POST /v1/recommendations HTTP/1.1\r\n", b"Host: localhost\r\n"
     close, sorts = b"Connection: close\r\n", b"Content-Type: application/json\r\n"
@@ -139,7 +139,7 @@ def _bad_head(_: dict[str, Any], chance: random.Random) -> Message:
         first + sorts + b"Content-Length: 1e3\r\n" + end,
         first + sorts + b"Content-Length: 5\r\nContent-Length: 7\r\n" + end,
         first + sorts + b"Content-Length: 99999999999999999999\r\n" + end,
-        usual + b"X: " + b"y" * chance.choice((100, 20_000, _LONG)) + b"\r\n" + end,
+        usual + b"X: " + b"y" * rng.choice((100, 20_000, _LONG)) + b"\r\n" + end,
         usual + b"".join(b"X%d: y\r\n" % n for n in range(3000)) + end,
         first + sorts + chunked + b"ZZ\r\n" + body,
         first + sorts + chunked + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body),
@@ -154,24 +154,24 @@ def _bad_head(_: dict[str, Any], chance: random.Random) -> Message:
         b"POST /v1/recommendations HTTP/9.9\r\n" + host + sorts + length + end,
         first + sorts + b"Content-Length: 10000000\r\n\r\n" + b" " * _LONG,
     )
-    return Message(chance.choice(kinds))
+    return Message(rng.choice(kinds))
 
 
-def _odd_path(paths: dict[str, Any], chance: random.Random) -> Message:
-    method = chance.choice(_METHODS)
-    letters = "".join(chr(chance.randrange(33, 127)) for _ in range(chance.randrange(40)))
+def _odd_path(paths: dict[str, Any], rng: random.Random) -> Message:
+    method = rng.choice(_METHODS)
+    letters = "".join(chr(rng.randrange(33, 127)) for _ in range(rng.randrange(40)))
     odd = ("/%", "//", "/..%2f..%2fetc/passwd", "/%00", "/static/../x", "*", "/" + "a" * 9000)
-    path = chance.choice([*paths, *odd, "/" + letters, "http://localhost/v1/model"])
+    path = rng.choice([*paths, *odd, "/" + letters, "http://localhost/v1/model"])
     if path.startswith("/admin"):
         path = "/admin/other"
     return Message(_request(method, path, None), method)
 
 
-def _raw(_: dict[str, Any], chance: random.Random) -> Message:
-    return Message(chance.randbytes(chance.randrange(1, 400)).replace(b"\n", b"") + b"\r\n\r\n\r\n")
+def _raw(_: dict[str, Any], rng: random.Random) -> Message:
+    return Message(rng.randbytes(rng.randrange(1, 400)).replace(b"\n", b"") + b"\r\n\r\n\r\n")
 
 
-def _unfinished(paths: dict[str, Any], chance: random.Random) -> Message:
-    """Begin a request, and hang up."""
-    whole = _described(paths, chance).data
-    return Message(whole[: chance.randrange(len(whole))], hangs_up=True)
+def _unfinished(paths: dict[str, Any], rng: random.Random) -> Message:
+    """Return an incomplete request."""
+    whole = _described(paths, rng).data
+    return Message(whole[: rng.randrange(len(whole))], hangs_up=True)

@@ -1,4 +1,4 @@
-"""Small model folders of every kind of recommender, on rows of every kind."""
+"""Small model folders of every kind of recommender and row storage."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from surerec.recommenders import Recommender
 
 HISTORY: Final = [3, 1, 4, 15, 9, 2, 6]
-"""What a new person took, by id."""
+"""History of a new user, by id."""
 USERS: Final = [0, 7, 41]
-"""Users who are asked about, by id."""
+"""Users to query, by id."""
 _STRATEGIES: Final = ("dense", "bounded", "on-demand")
 
 
 def save(place: Path) -> list[Path]:
-    """Save one folder for each way to hold rows, one of given counts, and one that learned."""
+    """Save a folder for each row storage, one of given counts, and one of learned measures."""
     films = _films()
     folders = []
     for strategy in _STRATEGIES:

@@ -1,7 +1,7 @@
-"""HTTP requests, malformed and merely wrong: each is answered, or refused in a sentence.
+"""Malformed and invalid HTTP requests to a server on loopback.
 
-A real server on loopback, asked by raw bytes: no 5xx but the documented 503, every refusal a
-problem of one sentence, no worker lost, no traceback in the log, and memory that does not grow.
+The server never answers 5xx except for the documented 503. Every error is a problem document of one
+sentence. No worker ends, the log has no traceback, and memory does not grow.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _WARM_UP: Final = 100
 
 
 def run(n: int, random_state: int) -> Tally:
-    """Send `n` requests to a server, one connection each, and some more to warm up."""
-    from fuzz import models  # noqa: PLC0415  # numba takes seconds, and `--help` none
+    """Send `n` requests to a server, after some to warm up, on one connection each."""
+    from fuzz import models  # noqa: PLC0415  # slow to import
 
     tally = Tally("requests")
     with TemporaryDirectory() as name:
@@ -50,24 +50,24 @@ def run(n: int, random_state: int) -> Tally:
             )
             before = resident_bytes(server.process.pid)
             _send(tally, server, [(random_state, number) for number in range(n)])
-            _look_after(tally, server, before)
+            _check_server(tally, server, before)
     return tally
 
 
-def _send(tally: Tally, server: Served, probabilities: Sequence[tuple[int, int]]) -> None:
+def _send(tally: Tally, server: Served, seeds: Sequence[tuple[int, int]]) -> None:
     paths = httpx.get(f"{server.url}openapi.json").json()["paths"]
     address = urlsplit(server.url)
     place = (str(address.hostname), int(address.port or 0))
 
-    def one(chance_of: tuple[int, int]) -> Tally:
+    def one(seed: tuple[int, int]) -> Tally:
         mine = Tally(tally.kind)
-        message = draw(paths, random.Random(repr(chance_of)))
-        example = f"seed {chance_of[0]}, request {chance_of[1]}: {message.data[:300]!r}"
+        message = draw(paths, random.Random(repr(seed)))
+        example = f"random_state {seed[0]}, request {seed[1]}: {message.data[:300]!r}"
         _try(mine, place, message, example)
         return mine
 
     with ThreadPoolExecutor(_AT_ONCE) as threads:
-        for each in threads.map(one, probabilities):
+        for each in threads.map(one, seeds):
             tally.merge(each)
 
 
@@ -81,7 +81,7 @@ def _try(tally: Tally, place: tuple[str, int], message: Message, example: str) -
                     connection.sendall(piece)
                     time.sleep(message.pause)
             except OSError:
-                pass  # it had heard enough
+                pass  # the server closed the connection
             if message.hangs_up:
                 tally.answered += 1
                 return
@@ -92,10 +92,10 @@ def _try(tally: Tally, place: tuple[str, int], message: Message, example: str) -
         tally.fail(f"no answer in {_SECONDS:.0f} s", example)
         return
     except (HTTPException, OSError) as error:
-        # Whoever sends on after a refusal may lose the answer to it: TCP has it so.
+        # A client that sends on after an error may lose the answer: that is how TCP works.
         if message.is_long:
             tally.refused += 1
-            tally.notes["connections closed on who sent too much"] += 1
+            tally.notes["connections closed during a long request"] += 1
         else:
             tally.fail(f"no answer: {type(error).__name__}", example)
         return
@@ -118,21 +118,21 @@ def _judge(tally: Tally, message: Message, answer: HTTPResponse, body: bytes, ex
 
 def _what_is_wrong(answer: HTTPResponse, body: bytes, *, has_body: bool) -> str:
     if answer.getheader("content-type") != _PROBLEM:
-        return f"a refusal of type {answer.getheader('content-type')}"
+        return f"an error of type {answer.getheader('content-type')}"
     if not has_body:
         return ""
     try:
-        told: Any = json.loads(body)
-        detail = told["detail"]
+        reply: Any = json.loads(body)
+        detail = reply["detail"]
     except (ValueError, KeyError, TypeError):
-        return "a refusal that is no problem"
-    if told.get("status") != answer.status or "\n" in detail or not detail.endswith((".", "?")):
-        return "a refusal that is no sentence"
+        return "an error without a problem document"
+    if reply.get("status") != answer.status or "\n" in detail or not detail.endswith((".", "?")):
+        return "an error without a sentence"
     return "a leak" if any(leak in detail for leak in ("Traceback", ".py", "/tmp")) else ""  # noqa: S108
 
 
-def _look_after(tally: Tally, server: Served, before: int) -> None:
-    """See that the server is as it was."""
+def _check_server(tally: Tally, server: Served, before: int) -> None:
+    """Check that the server is intact."""
     for line in server.lines("worker ended"):
         tally.fail("a worker ended", json.dumps(line))
     if server.ready_workers() != _WORKERS:
@@ -140,6 +140,6 @@ def _look_after(tally: Tally, server: Served, before: int) -> None:
     if "Traceback" in server.log():
         tally.fail("a traceback in the log", server.log().partition("Traceback")[2][:500])
     grown = resident_bytes(server.process.pid) - before
-    tally.notes["megabytes that the server has grown by"] = max(0, grown >> 20)
+    tally.notes["growth of the server in megabytes"] = max(0, grown >> 20)
     if grown > _MOST_GROWTH:
         tally.fail("memory grows", f"{grown:,} bytes")

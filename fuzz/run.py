@@ -1,4 +1,4 @@
-"""Try to break surerec: ``python -m fuzz.run --files 20000 --random-state 1``. See README.md."""
+"""Run the fuzzers: ``python -m fuzz.run --files 20000 --random-state 1``. See README.md."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ KINDS: Final = {
     "requests": 1000,
     "kills": 12,
 }
-"""The modules here that have ``run(n, seed)``, and how many inputs each tries by default."""
+"""The modules with ``run(n, random_state)``, and their default numbers of inputs."""
 
 
 def main() -> int:
-    """Try every kind, and tell what came of it; 1 if anything failed."""
+    """Run every fuzzer and print the outcomes; return 1 if anything failed."""
     settings = _settings()
     failed = False
     for kind in KINDS:
         n = getattr(settings, kind)
         if not n:
             continue
-        begun = perf_counter()
+        start = perf_counter()
         tally: Tally = import_module(f"fuzz.{kind}").run(n, settings.random_state)
-        _show(tally, perf_counter() - begun)
+        _show(tally, perf_counter() - start)
         failed |= bool(tally.failures)
     return int(failed)
 
@@ -39,7 +39,7 @@ def main() -> int:
 def _show(tally: Tally, seconds: float) -> None:
     print(
         f"{tally.kind}: {tally.tried:,} tried in {seconds:.0f} s: {tally.answered:,} answered, "
-        f"{tally.refused:,} refused in a sentence, {tally.failures.total():,} failed",
+        f"{tally.refused:,} errors in one sentence, {tally.failures.total():,} failed",
         flush=True,
     )
     for note, count in tally.notes.most_common():
@@ -51,11 +51,9 @@ def _show(tally: Tally, seconds: float) -> None:
 def _settings() -> Namespace:
     parser = ArgumentParser(prog="python -m fuzz.run", description=__doc__)
     for kind, n in KINDS.items():
-        parser.add_argument(f"--{kind}", type=int, default=n, help=f"how many {kind} (default {n})")
-    parser.add_argument(
-        "--random-state", type=int, default=1, help="the same seed tries the same inputs"
-    )
-    parser.add_argument("--only", choices=KINDS, help="this kind, and none of the others")
+        parser.add_argument(f"--{kind}", type=int, default=n, help=f"number (default {n})")
+    parser.add_argument("--random-state", type=int, default=1, help="seed of the inputs")
+    parser.add_argument("--only", choices=KINDS, help="run only this kind")
     settings = parser.parse_args()
     for kind in KINDS:
         if settings.only not in {None, kind}:

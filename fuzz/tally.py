@@ -1,4 +1,4 @@
-"""What came of many hostile inputs, with failures counted by signature."""
+"""Outcomes of many inputs, with failures counted by signature."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
 @dataclass
 class Tally:
-    """How many inputs of one kind were answered, refused in a sentence, or failed.
+    """Counts of the inputs that were answered, raised an error of surerec, or failed.
 
     Attributes
     ----------
     kind : str
-        What was tried, such as "files".
+        Kind of the inputs, such as "files".
     answered : int
-        Inputs that gave an answer which was right, or could not be wrong.
+        Inputs with a correct answer.
     refused : int
-        Inputs that gave an error of surerec's own: one sentence.
+        Inputs with an error of surerec in one sentence.
     failures : Counter
         Crashes, tracebacks, broken limits and wrong answers, by signature.
     examples : dict
-        For each signature, the first input that gave it: enough to try it again.
+        For each signature, the first input that had it.
     notes : Counter
-        Whatever else is worth counting, such as wrong answers where nothing was verified.
+        Other counts, such as wrong answers without verification.
     """
 
     kind: str
@@ -42,7 +42,7 @@ class Tally:
 
     @property
     def tried(self) -> int:
-        """How many inputs were tried."""
+        """Number of inputs."""
         return self.answered + self.refused + self.failures.total()
 
     def fail(self, signature: str, example: str) -> None:
@@ -51,17 +51,17 @@ class Tally:
         self.examples.setdefault(signature, example)
 
     def attempt(self, act: Callable[[], object], example: str) -> None:
-        """Do something, and count what comes of it; `example` says how to do it again."""
+        """Call a function and count the outcome; `example` is how to reproduce it."""
         try:
             act()
         except SurerecError as error:
             if "\n" in str(error).strip():
-                self.fail("a refusal of several lines", f"{example}: {error}")
+                self.fail("an error of several lines", f"{example}: {error}")
             else:
                 self.refused += 1
         except (KeyboardInterrupt, SystemExit):
             raise
-        except BaseException as error:  # noqa: BLE001  # polars' panics are no Exceptions
+        except BaseException as error:  # noqa: BLE001  # panics of polars are not Exceptions
             self.fail(signature(error), example)
         else:
             self.answered += 1
@@ -76,7 +76,7 @@ class Tally:
 
 
 def signature(error: BaseException) -> str:
-    """Name an error by its type and the last line of ours that it passed.
+    """Return the type of an error, and the last function of surerec in its traceback.
 
     Examples
     --------

@@ -9,7 +9,7 @@ import surerec
 
 pytest.importorskip("importlinter")
 
-from checks.borders import _may_import
+from checks.imports import _may_import
 
 SOURCE = Path(surerec.__file__).parent
 

@@ -30,7 +30,7 @@ def _model(name: str) -> Recommender:
 
 
 def one_user(folder: str, name: str, n_users: int, n_warm: int, memory: int | None) -> Figures:
-    """Time p-values of all items, recommendation sets, and sets looked at, user by user."""
+    """Time p-values of all items, sets, and sets as frames, for each user."""
     data = profiles(folder)
     model = _model(name).fit(sr.count_precedence(data, memory=memory))
 
@@ -56,7 +56,7 @@ def one_user(folder: str, name: str, n_users: int, n_warm: int, memory: int | No
 
 
 def many_users(folder: str, name: str, n_users: int, repeats: int, k: int = 10) -> Figures:
-    """Recommend so many items each to many users."""
+    """Recommend `k` items to each of many users."""
     data = profiles(folder)
     model = _model(name).fit(data)
     users = data.users.ids.gather(some_users(data.n_users, n_users, 0)).to_list()
@@ -65,7 +65,7 @@ def many_users(folder: str, name: str, n_users: int, repeats: int, k: int = 10) 
 
 
 def p_values(n_calibration: int, n_candidates: int, repeats: int) -> Figures:
-    """Give p-values per second, plain and smoothed."""
+    """Return p-values per second, plain and smoothed."""
     scores, new, probabilities = calibration_and_candidates(n_calibration, n_candidates)
     plain, counts = best(lambda: p_value_counts(scores, new) / (n_calibration + 1), repeats)
     smoothed, values = best(lambda: smoothed_p_values(scores, new, probabilities), repeats)
@@ -78,7 +78,7 @@ def p_values(n_calibration: int, n_candidates: int, repeats: int) -> Figures:
 
 
 def metrics(n_users: int, n_items: int, repeats: int) -> Figures:
-    """Measure full rankings: AP, NDCG and RR (and, as it comes with them, AUC and the rest)."""
+    """Measure full rankings: AP, NDCG and RR (with AUC and others)."""
     scores, relevant = rankings(n_users, n_items)
 
     def measure() -> list[float]:

@@ -1,4 +1,4 @@
-"""surerec: counting who took what before what."""
+"""surerec: precedence counts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _triples(rows: Iterable[NDArray[np.unsignedinteger]]) -> Iterator[Triples]:
 
 
 def count_one_direction(folder: str, repeats: int) -> Figures:
-    """Count every row of one direction, from profiles."""
+    """Count every row of one direction."""
     data = profiles(folder)
     seconds, counts = best(lambda: lanes(data, "order").count_both(_ignore)[0], repeats)
     peak = peak_memory()
@@ -60,7 +60,7 @@ def count_one_direction(folder: str, repeats: int) -> Figures:
 
 
 def count_both_directions(folder: str, repeats: int) -> Figures:
-    """Get statistics that serve every measure, from profiles, as `fit` does by default."""
+    """Count both directions, as `fit` does by default."""
     data = profiles(folder)
     seconds, statistics = best(lambda: sr.count_precedence(data), repeats)
     peak = peak_memory()
@@ -85,13 +85,13 @@ def _add_ones(ids: NDArray[np.uint32], passes: int, counts: NDArray[Any]) -> Non
 
 
 def _ceiling(ids: NDArray[np.uint32], counts: NDArray[Any], repeats: int) -> float:
-    """Give increments per second of one core, over ids in sequence, of counters as wide as ours."""
+    """Return increments per second of one core, over ids in sequence, with equal counters."""
     passes = max(1, _MOST_IDS // len(ids))
     return passes * len(ids) / best(lambda: _add_ones(ids, passes, counts), repeats)[0]
 
 
 def _ids_of_spans(index: Spans, n_wanted: int) -> NDArray[np.uint32]:
-    """Lay evenly spread spans end to end, in the order in which the kernel reads them.
+    """Concatenate evenly spread spans in the order in which the kernel reads them.
 
     About as many ids as there are rows: laid out in full they would lie in slow memory, where the
     profiles that the kernel reads do not, and the ceiling would be too low.
@@ -110,7 +110,7 @@ def share_of_ceiling(folder: str, repeats: int) -> Figures:
     index = spans(data, "followers", "order")
     matrix = np.zeros((data.n_items, data.n_items), dtype=index.counter)
     parts = (index.offsets, index.starts, index.stops, index.items)
-    # Rows of an earlier repeat are added to, which takes as long as counting from zero.
+    # Adds to the rows of an earlier repeat, which is as fast as counting from zero.
     seconds, _ = best(lambda: count_rows(0, data.n_items, *parts, matrix), repeats)
     rate = int(index.work.sum()) / seconds
     ceilings = {
@@ -122,7 +122,7 @@ def share_of_ceiling(folder: str, repeats: int) -> Figures:
 
 
 def _two_cores(ids: NDArray[np.uint32], counters: NDArray[Any], repeats: int) -> float:
-    """Give increments per second of two cores at once, each over the ids in sequence."""
+    """Return increments per second of two cores at once, each over the ids in sequence."""
     passes = max(1, _MOST_IDS // len(ids))
     both = [counters.copy(), counters.copy()]
     with threads(2):
@@ -132,9 +132,9 @@ def _two_cores(ids: NDArray[np.uint32], counters: NDArray[Any], repeats: int) ->
 
 
 def whole_fit(folder: str, repeats: int) -> Figures:
-    """Time `count_precedence` on two threads and on one, beside what two cores could add up.
+    """Time `count_precedence` on two threads and on one, and plain sums on two cores.
 
-    Peak memory is what the fit takes beyond the process with its input, which it begins with.
+    Peak memory is that of the fit, without the process and its input.
     """
     sr.count_precedence(sr.datasets.synthetic(random_state=1))  # compiled, and imported
     data = profiles(folder)
@@ -169,7 +169,7 @@ def whole_fit(folder: str, repeats: int) -> Figures:
 
 
 def fit_within(folder: str, memory: int, repeats: int) -> Figures:
-    """Time a fit within a memory budget; then the counting of every row, none of them kept."""
+    """Time a fit with a memory budget, and the count of every row without storing it."""
     data = profiles(folder)
     seconds, statistics = best(lambda: sr.count_precedence(data, memory=memory), repeats)
     peak = peak_memory()
@@ -196,7 +196,7 @@ def fit_within(folder: str, memory: int, repeats: int) -> Figures:
 
 
 def first_recommendation(folder: str, memory: int | None) -> Figures:
-    """Go from a Parquet file to the first recommendation, from the start of the process."""
+    """Time a Parquet file to the first recommendation, from the start of the process."""
     data = sr.read_interactions(Path(folder) / "rows.parquet")
     marks: dict[str, Any] = {"read_by": since_start()}
     statistics = sr.count_precedence(data, memory=memory)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def read_file(folder: str, suffix: str, repeats: int) -> Figures:
-    """Read a file into interactions: ids encoded, profiles in time order."""
+    """Read a file as interactions."""
     path = Path(folder) / f"rows.{suffix}"
     seconds, data = best(lambda: sr.read_interactions(path), repeats)
     return {"seconds": seconds, "n_rows": data.n_rows}
@@ -34,6 +34,6 @@ def read_films(folder: str, repeats: int) -> Figures:
 
 
 def read_films_by_cells(folder: str, repeats: int) -> Figures:
-    """Read it as text is read where something is odd: a frame a file, every cell of it text."""
+    """Read a folder cell by cell, as irregular files are read."""
     setattr(_sources, "table_from_films", lambda _: None)  # noqa: B010  # as mypy asks
     return read_films(folder, repeats)

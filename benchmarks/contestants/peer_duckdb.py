@@ -19,7 +19,7 @@ _AT_ONCE = 10_000_000
 _COUNT = """
     create or replace temp table counts as
     select a.item as i, b.item as h, count(*) as n
-    from taken a join taken b on a."user" = b."user" and a.place < b.place
+    from consumed a join consumed b on a."user" = b."user" and a.place < b.place
     group by a.item, b.item
 """
 
@@ -33,13 +33,13 @@ def _triples(database: duckdb.DuckDBPyConnection) -> Iterator[Triples]:
 
 
 def count_pairs(folder: str, repeats: int, memory: int) -> Figures:
-    """Count ordered pairs; beyond its memory duckdb goes to disk."""
+    """Count ordered pairs; beyond its memory limit duckdb uses the disk."""
     database = duckdb.connect()
     database.execute(f"set threads to {n_threads()}")
     database.execute(f"set memory_limit = '{memory // 10**6} MB'")
     database.execute(f"set temp_directory = '{Path(folder) / 'duckdb'}'")
     frame = rows(folder)  # duckdb finds it by its name
-    database.execute("create table taken as select * from frame")
+    database.execute("create table consumed as select * from frame")
     del frame
     seconds, _ = best(lambda: database.execute(_COUNT), repeats)
     peak = peak_memory()

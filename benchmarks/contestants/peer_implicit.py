@@ -32,7 +32,7 @@ def fit_neighbours(folder: str, repeats: int) -> Figures:
 
 
 def one_user(folder: str, n_users: int, n_warm: int) -> Figures:
-    """Recommend ten items, user by user, as implicit's documentation calls it."""
+    """Recommend ten items to each user, as in implicit's documentation."""
     consumed = users_by_items(folder, np.float64)
     model = _neighbours(consumed)
     users = some_users(consumed.shape[0], n_users, n_warm)
@@ -61,7 +61,7 @@ def many_users(folder: str, n_users: int, repeats: int) -> Figures:
 
 
 def many_users_als(folder: str, n_users: int, repeats: int) -> Figures:
-    """Recommend ten items each to many users by 64 factors; how well they fit costs nothing."""
+    """Recommend ten items each to many users by ALS with 64 factors."""
     consumed = users_by_items(folder, np.float32)
     model = AlternatingLeastSquares(
         factors=_FACTORS, iterations=1, num_threads=n_threads(), random_state=0

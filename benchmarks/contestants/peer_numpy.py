@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def p_values(n_calibration: int, n_candidates: int, repeats: int) -> Figures:
-    """Give p-values per second, plain and smoothed."""
+    """Return p-values per second, plain and smoothed."""
     scores, new, probabilities = calibration_and_candidates(n_calibration, n_candidates)
 
     def plain() -> NDArray[np.float64]:
@@ -48,7 +48,7 @@ def _metrics(scores: NDArray[np.float64], relevant: NDArray[np.bool_]) -> tuple[
 
 
 def metrics(n_users: int, n_items: int, repeats: int) -> Figures:
-    """Measure full rankings: AP, NDCG and RR, ties not minded."""
+    """Measure full rankings: AP, NDCG and RR; ties are ignored."""
     scores, relevant = rankings(n_users, n_items)
 
     def measure() -> list[float]:

@@ -31,7 +31,7 @@ def count_pairs(folder: str, repeats: int) -> Figures:
 
 
 def read_file(folder: str, suffix: str, repeats: int) -> Figures:
-    """Read a file into a frame, and no more."""
+    """Read a file as a frame."""
     path = Path(folder) / f"rows.{suffix}"
     read = pl.read_csv if suffix == "csv" else pl.read_parquet
     seconds, frame = best(lambda: read(path), repeats)
@@ -39,7 +39,7 @@ def read_file(folder: str, suffix: str, repeats: int) -> Figures:
 
 
 def read_and_sort(folder: str, suffix: str, repeats: int) -> Figures:
-    """Read a file into a frame that is sorted by user and time."""
+    """Read a file as a frame sorted by user and time."""
     path = Path(folder) / f"rows.{suffix}"
     read = pl.read_csv if suffix == "csv" else pl.read_parquet
     seconds, frame = best(lambda: read(path).sort("user_id", "timestamp"), repeats)

@@ -25,7 +25,7 @@ def _triples(counts: sp.csr_matrix) -> Iterator[Triples]:
 
 
 def count_pairs(folder: str, repeats: int) -> Figures:
-    """Count who took what beside what: symmetric, both directions added up."""
+    """Count co-occurrences: the sum of both directions."""
     consumed = users_by_items(folder, np.int32)
     seconds, counts = best(lambda: consumed.T @ consumed, repeats)
     peak = peak_memory()

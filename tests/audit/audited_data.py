@@ -1,4 +1,4 @@
-"""Data that are exchangeable by construction, data that drift, and their audits; made once."""
+"""Exchangeable data, drifting data, and their audits, each built once."""
 
 from functools import cache
 
@@ -11,21 +11,15 @@ from surerec.audit import audit
 
 @cache
 def exchangeable():
-    """Profiles of 64 items in random order: 19 calibrate, so that every ε is attained exactly."""
+    """Histories of 64 items in random order: 19 calibrate, so that every ε is attained exactly."""
     return sr.datasets.synthetic(
-        n_users=400,
-        n_items=200,
-        n_rows=400 * 64,
-        length_spread=0,
-        sequels=0,
-        drift=0,
-        random_state=2,
+        n_users=400, n_items=200, n_rows=400 * 64, length_spread=0, sequels=0, random_state=2
     )
 
 
 @cache
 def drifting():
-    """People who take what is popular first, and what is rare later, as on MovieLens."""
+    """Users who consume popular items first and rare items later, as on MovieLens."""
     made = sr.datasets.synthetic(
         n_users=400, n_items=200, n_rows=400 * 64, length_spread=0.5, drift=0.5, random_state=2
     )
@@ -37,12 +31,7 @@ def drifting():
 
 
 @cache
-def calm():
-    return audit(exchangeable(), n_users=400)
-
-
-@cache
-def moved():
+def audit_of_drifting():
     return audit(drifting(), n_users=400)
 
 
@@ -53,7 +42,7 @@ def with_users(data, more):
 
 
 def with_duplicates(data, share, *, kept=1.0):
-    """Return data in which a share of the users has a second account with most of their items."""
+    """Return data in which a share of the users has a second account with most of the items."""
     rng, rows = np.random.default_rng(1), data.to_frame().select("user_id", "item_id", "datetime")
     chosen = rng.permutation(data.users.ids.to_numpy())[: int(share * data.n_users)]
     same = rows.filter(pl.col("user_id").is_in(chosen), pl.Series(rng.random(len(rows)) < kept))

@@ -9,51 +9,51 @@ from tests.reports.page import Page
 HOSTILE = "<img src=x onerror=alert(1)>[red]"
 
 
-@pytest.fixture(name="moved", scope="module")
-def fixture_moved():
-    return audited_data.moved()
+@pytest.fixture(scope="module")
+def drifted():
+    return audited_data.audit_of_drifting()
 
 
-def test_the_page_says_the_verdicts_and_needs_no_other_file(moved):
-    html = moved.to_html()
-    assert moved.overall.split(" %")[0] in html
+def test_the_page_has_the_verdicts_and_is_self_contained(drifted):
+    html = drifted.to_html()
+    assert drifted.overall.split("%")[0] in html
     assert all(link.startswith(("data:image", "#")) for link in Page(html).links)
-    assert all(verdict.name in html for verdict in moved.verdicts)
+    assert all(verdict.name in html for verdict in drifted.verdicts)
 
 
-def test_the_folder_holds_report_figure_and_tables(moved, tmp_path):
-    moved.write(tmp_path / "deep" / "audit")
+def test_the_folder_contains_report_figure_and_tables(drifted, tmp_path):
+    drifted.write(tmp_path / "deep" / "audit")
     names = {path.name for path in (tmp_path / "deep" / "audit").iterdir()}
     assert names == {
         "report.html", "audit.png", "audit.svg", "audit.pdf", "coverage.csv", "drift.csv",
-        "groups.csv", "calendar.csv", "verdicts.csv", "probabilities.csv", "together.csv",
-        "support.csv",
+        "segments.csv", "windows.csv", "verdicts.csv", "probabilities.csv",
+        "group_guarantees.csv", "support.csv",
     }  # fmt: skip
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["audit"]
     again = pl.read_csv(tmp_path / "deep" / "audit" / "coverage.csv")
-    assert again["observed"].to_list() == pytest.approx(moved.coverage["observed"].to_list())
+    assert again["observed"].to_list() == pytest.approx(drifted.coverage["observed"].to_list())
 
 
-def test_what_is_there_is_not_written_over(moved, tmp_path):
+def test_other_files_are_not_overwritten(drifted, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(InputError, match="something else than an audit"):
-        moved.write(tmp_path, overwrite=True)
+    with pytest.raises(InputError, match="files that are not an audit"):
+        drifted.write(tmp_path, overwrite=True)
     with pytest.raises(InputError, match="is a file"):
-        moved.write(tmp_path / "notes.txt")
-    moved.write(tmp_path / "audit")
-    with pytest.raises(InputError, match="holds an audit"):
-        moved.write(tmp_path / "audit")
-    moved.write(tmp_path / "audit", overwrite=True)
+        drifted.write(tmp_path / "notes.txt")
+    drifted.write(tmp_path / "audit")
+    with pytest.raises(InputError, match="contains an audit"):
+        drifted.write(tmp_path / "audit")
+    drifted.write(tmp_path / "audit", overwrite=True)
 
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory):
-    """Data with hostile names, ids and titles, and a model of them."""
+    """A folder with data of hostile names and ids, and a model of them."""
     folder = tmp_path_factory.mktemp("shop")
-    consumed = sr.datasets.synthetic(
+    films = sr.datasets.synthetic(
         n_users=60, n_items=40, n_rows=60 * 24, length_spread=0, random_state=3
     )
-    rows = consumed.to_frame().with_columns(
+    rows = films.to_frame().with_columns(
         pl.format("<script>{}</script>", "user_id").alias("user_id"),
         pl.format("=cmd|{}<b>", "item_id").alias("item_id"),
     )
@@ -64,7 +64,7 @@ def shop(tmp_path_factory):
     return folder
 
 
-def test_hostile_names_are_text(shop, cli, monkeypatch):
+def test_hostile_names_are_escaped(shop, cli, monkeypatch):
     monkeypatch.chdir(shop)
     done = cli("audit", f"{HOSTILE}.csv", "--users", "40", "--output", "out")
     assert done.code == 0
@@ -87,20 +87,20 @@ def test_a_model_folder_is_audited_recommender_by_recommender(shop, cli, monkeyp
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         (("nothing.csv",), "no such file"),
         (("model", "--measure", "CM3"), "--measure is for data"),
         (("model", "--recommender", "icrs9"), "no recommender 'icrs9'"),
         (("DATA", "--recommender", "icrs3"), "--recommender is for model folders"),
         (("DATA", "--users", "3"), "n_users is 3"),
-        (("DATA", "--output", "model"), "something else than an audit"),
+        (("DATA", "--output", "model"), "files that are not an audit"),
     ],
 )
-def test_mistakes_are_one_sentence_and_exit_code_2(shop, cli, monkeypatch, arguments, words):
+def test_mistakes_print_one_error_and_exit_with_2(shop, cli, monkeypatch, arguments, message):
     monkeypatch.chdir(shop)
     given = [f"{HOSTILE}.csv" if word == "DATA" else word for word in arguments]
     done = cli("audit", *given)
     assert done.code == 2
-    assert words in done.err.replace("\n", " ")
+    assert message in done.err.replace("\n", " ")
     assert done.err.count("Error:") == 1

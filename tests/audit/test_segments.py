@@ -1,4 +1,4 @@
-"""Nominal and observed for each segment: one threshold for all, or one per segment."""
+"""Observed level of each segment: one threshold for all, or one per segment."""
 
 import re
 
@@ -15,7 +15,7 @@ SHARES = {"AT": 0.25, "DE": 0.45, "FR": 0.25, "LU": 0.02, "MT": 0.03}
 
 @pytest.fixture(scope="module")
 def films():
-    """Users of whom those of FR consume at random, so that one threshold serves them worse."""
+    """Interactions in which users of FR consume at random, so that one threshold fails them."""
     made = sr.datasets.synthetic(n_users=500, n_items=120, n_rows=16_000, sequels=0, random_state=1)
     rows, rng = made.to_frame(), np.random.default_rng(0)
     odd = pl.Series(made.items.ids.to_numpy()[rng.integers(0, 120, len(rows))])
@@ -43,37 +43,41 @@ def fitted(films):
     return audit(model, n_users=450)
 
 
-def own(found):
-    rows = at_headline(found.groups).filter(kind="recall-score", by="country").to_dicts()
-    return {row["group"]: row for row in rows}
+def by_country(found):
+    rows = at_headline(found.segments).filter(kind="recall-score", by="country").to_dicts()
+    return {row["segment"]: row for row in rows}
 
 
-def test_one_threshold_serves_segments_differently_and_a_finding_names_it(marginal):
-    rows = own(marginal)
+def test_a_finding_names_the_segment_that_one_threshold_fails(marginal):
+    rows = by_country(marginal)
     assert list(rows) == ["AT", "DE", "FR", "other"]
     assert [name for name, row in rows.items() if row["high"] < 0.9] == ["FR"]
-    (finding,) = (said for said in marginal.findings if "country 'FR'" in said)
+    (finding,) = (each for each in marginal.findings if "country 'FR'" in each)
     assert "The guarantee is over all users, not per country" in finding
     assert "--segments country --segments-file users.csv --pool-below 20" in finding
     assert "country 'DE'" not in finding
 
 
-def test_each_segment_has_its_level_where_each_is_calibrated(fitted, marginal):
-    rows, before = own(fitted), own(marginal)
+def test_calibration_per_segment_reaches_the_nominal_level(fitted, marginal):
+    rows, before = by_country(fitted), by_country(marginal)
     assert all(row["high"] >= 0.9 for row in rows.values())
     assert rows["FR"]["observed"] > before["FR"]["observed"]
     assert rows["FR"]["size"] > before["FR"]["size"]
-    assert not any("country" in said for said in fitted.findings)
+    assert not any("country" in each for each in fitted.findings)
 
 
 def test_small_segments_are_named_and_pooled(films, marginal, fitted):
     for found in (marginal, fitted):
-        (said,) = (note for note in found.notes if note.startswith("Segments with fewer than 20"))
-        assert all(words in said for words in ("LU (", "MT (", "They are pooled as 'other'"))
-    assert "with fewer than 9 calibration users a segment gets every item" in said
-    assert "pool_segments(users, 'country', min_users=20)" in said
-    pooled = pool_segments(countries(films), min_users=20)
-    assert set(pooled.values()) == {"AT", "DE", "FR", "other"}
+        (pooled,) = (note for note in found.notes if note.startswith("Segments with fewer than 20"))
+        assert all(words in pooled for words in ("LU (", "MT (", "are pooled as 'other'"))
+    assert "a segment with fewer than 9 calibration users contains every item" in pooled
+    assert "pool_segments(users, 'country', min_users=20)" in pooled
+    assert set(pool_segments(countries(films), min_users=20).values()) == {
+        "AT",
+        "DE",
+        "FR",
+        "other",
+    }
 
 
 @pytest.fixture(scope="module")
@@ -86,34 +90,34 @@ def test_segments_are_read_from_a_mapping_or_a_file(few, tmp_path):
     frame = pl.DataFrame({"user_id": list(of), "plan": list(of.values())})
     frame.write_csv(tmp_path / "users.csv")
     first, second = (
-        audit(few, n_users=50, window=300, segments="plan", user_segments=source).groups
+        audit(few, n_users=50, window=300, segments="plan", user_segments=source).segments
         for source in (of, tmp_path / "users.csv")
     )
-    assert set(first.filter(by="plan")["group"]) == {"a", "b"}
+    assert set(first.filter(by="plan")["segment"]) == {"a", "b"}
     assert first.equals(second)
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
-        ({"segments": "plan"}, "names a column, and the segments of users are missing: pass user"),
+        ({"segments": "plan"}, "names a column, but user_segments= is missing. Pass a mapping"),
         ({"user_segments": {1: "a"}}, "segments must be the name of a column"),
         ({"segments": {1: "a"}}, "segments must be the name of a column"),
     ],
 )
-def test_segments_that_are_not_clear(few, given, said):
-    with pytest.raises(sr.InputError, match=said):
+def test_incomplete_segments_raise(few, given, message):
+    with pytest.raises(sr.InputError, match=message):
         audit(few, **given)
 
 
-def test_the_command_reads_the_column_of_the_data(few, cli, tmp_path, monkeypatch):
+def test_the_command_reads_segments_from_the_data(few, cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     plan = pl.Series("plan", ["ab"[user % 2] for user in few.to_frame()["user_id"]])
     few.to_frame().with_columns(plan).write_csv("orders.csv")
     done = cli("audit", "orders.csv", "--segments", "plan", "--window", "300")
     assert done.code == 0
     assert re.search(r"User-level +plan +a ", done.out)
-    assert "The guarantee is over all users, not in each plan." in " ".join(done.out.split())
+    assert "The guarantee is over all users, not per plan." in " ".join(done.out.split())
     assert cli("audit", "orders.csv", "--segments-file", "orders.csv").code == 2
     missing = cli("audit", "synthetic:n_users=60,n_items=30,n_rows=1200", "--segments", "plan")
     assert missing.code == 2
@@ -126,8 +130,8 @@ def test_fit_pools_small_segments(few, cli, tmp_path, monkeypatch):
     ids = few.users.ids.to_list()
     plan = ["big"] * (len(ids) - 2) + ["one", "two"]
     pl.DataFrame({"user_id": ids, "plan": plan}).write_csv("users.csv")
-    groups = ("--recommender", "recall-cm3", "--segments", "plan", "--segments-file", "users.csv")
-    assert cli("fit", "orders.csv", "model", *groups, "--pool-below", "2").code == 0
+    options = ("--recommender", "recall-cm3", "--segments", "plan", "--segments-file", "users.csv")
+    assert cli("fit", "orders.csv", "model", *options, "--pool-below", "2").code == 0
     assert sr.load(tmp_path / "model").model_.segments.names == ("big", "other")
     wrong = cli("fit", "orders.csv", "model", "--pool-below", "2")
     assert wrong.code == 2

@@ -6,17 +6,17 @@ from surerec.audit._verdicts import LEVEL, interval_over_users, of_kind, overall
 
 @pytest.mark.parametrize("n", [25, 100, 1000])
 @pytest.mark.parametrize("rate", [0.05, 0.3])
-def test_intervals_hold_the_truth_as_often_as_they_say(n, rate):
+def test_intervals_have_their_nominal_coverage(n, rate):
     rng = np.random.default_rng(n)
-    held = 0
+    covered = 0
     for _ in range(1000):
         _, low, high = interval_over_users(rng.random(n) < rate)
-        held += low <= 1 - rate <= high
-    assert held / 1000 > LEVEL - 0.015
+        covered += low <= 1 - rate <= high
+    assert covered / 1000 > LEVEL - 0.015
 
 
 @pytest.mark.parametrize("random_state", range(22))
-def test_an_interval_holds_its_mean(random_state):
+def test_an_interval_contains_its_mean(random_state):
     """Rounding must not move an end beyond the mean: figures refuse bars of negative length."""
     rng = np.random.default_rng(random_state)
     for n in rng.integers(1, 400, size=50):
@@ -32,13 +32,13 @@ def row(epsilon, low, high, kind="item-time", **more):
             "observed": middle, "low": low, "high": high, "unit": "users", **more}  # fmt: skip
 
 
-def test_a_sentence_is_about_the_level_that_fails():
+def test_a_sentence_reports_the_level_that_fails():
     kept = of_kind([row(0.1, 0.89, 0.92), row(0.5, 0.49, 0.52)])
     assert (kept.verdict, kept.row["epsilon"]) == ("holds", 0.1)
     failed = of_kind([row(0.1, 0.89, 0.92), row(0.5, 0.39, 0.42)])
     assert (failed.verdict, failed.row["epsilon"]) == ("does not hold", 0.5)
     assert failed.sentence == (
-        "item-time: promised 50 %, delivered 40.5 % [39.0–42.0], of items new to the user: "
+        "item-time: nominal 50%, observed 40.5% [39.0–42.0], over items new to the user: "
         "does not hold."
     )
     assert of_kind([row(0.1, 0.92, 0.95), row(0.5, 0.49, 0.53)]).verdict == "holds"
@@ -49,11 +49,11 @@ def test_a_sentence_is_about_the_level_that_fails():
     assert "1 window is too few to tell" in of_kind([alone]).sentence
 
 
-def test_windows_that_fall_short_are_named():
+def test_a_sentence_counts_the_windows_below_nominal():
     rows = [row(0.1, 0.89, 0.92, windows_below=0), row(0.2, 0.79, 0.82, windows_below=2)]
     found = of_kind(rows)
     assert found.verdict == "holds in part"
-    assert "at 80 % it falls short by more than chance in 2 of 9 windows" in found.sentence
+    assert "significantly below 80% in 2 of 9 windows" in found.sentence
 
 
 @pytest.mark.parametrize(
@@ -65,15 +65,15 @@ def test_windows_that_fall_short_are_named():
         (0.9, 0.8, "use item-level p-values"),
     ],
 )
-def test_the_overall_sentence_follows_the_verdicts(item, user, advice):
+def test_the_summary_follows_the_verdicts(item, user, advice):
     found = {"item-time": item, "recall-score": user}
     verdicts = [of_kind([row(0.1, at - 0.01, at + 0.02, kind)]) for kind, at in found.items()]
     assert advice in overall(verdicts, None)
 
 
-def test_the_two_guarantees_are_compared_at_the_same_level():
+def test_the_summary_compares_guarantees_at_one_level():
     bad = of_kind([row(0.1, 0.89, 0.92), row(0.5, 0.39, 0.41)])
     users = of_kind([row(e, 1 - e, 1 - e + 0.02, kind="recall-score") for e in (0.1, 0.5)])
-    said = overall([bad, users], None)
-    assert "p-values deliver 40.0 % [39.0–41.0] of 50 % in time order" in said
-    assert "guarantee delivers 51.0 % [50.0–52.0] of 50 %" in said
+    summary = overall([bad, users], None)
+    assert "in time order have 40.0% [39.0–41.0] observed (50% nominal)" in summary
+    assert "guarantee has 51.0% [50.0–52.0] observed (50% nominal)" in summary

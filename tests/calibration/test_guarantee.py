@@ -259,7 +259,7 @@ def test_a_new_kind_is_available_on_every_surface(many, tmp_path):
     assert back.recommend(history=history, confidence=0.8).to_frame().equals(picks.to_frame())
     found = audit(many, "CM12", n_users=120, window=120)
     names = dict(found.coverage.select("kind", "name").iter_rows())
-    assert names["half-rank"] == "User-level half of the next 4, cut by rank"
+    assert names["half-rank"] == "User-level half of the next 4, rank threshold"
 
 
 def test_a_kind_outside_the_table_works_but_does_not_load(many, tmp_path):

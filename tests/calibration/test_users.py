@@ -1,4 +1,4 @@
-"""Each cell of the table in docs/explanation/who-is-covered.md, measured: kind of scorer × who is served."""
+"""Each cell of the table in docs/explanation/who-is-covered.md, measured."""
 
 import numpy as np
 import pytest

@@ -77,7 +77,7 @@ def test_a_small_shop_is_told_how_many_users_an_audit_lacks(cli, log):
     done = cli("audit", "shop.csv")
     assert done.code == 2
     said = " ".join(done.err.split())
-    assert "15 users took 10 items or more, an audit needs 20, and 5 are lacking" in said
+    assert "needs 20 users with 10 items or more; these data have 15 users" in said
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from benchmarks.alerts import measure_delays, measure_false
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.alerts import measure_delays, measure_false
 from surerec.conformal import AdaptiveLevel, UserDay, Watch
 from surerec.errors import InputError
 

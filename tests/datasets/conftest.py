@@ -1,4 +1,4 @@
-"""A server, a cache of each test's own, and little patience."""
+"""Fixtures: an HTTP server, an empty cache and short timeouts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real HTTP server on 127.0.0.1 that misbehaves on demand."""
+"""An HTTP server on 127.0.0.1 that fails on demand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Server:
-    """Serves `content` at every path; each request takes the next of `acts`, then `serve`."""
+    """Serves `content` at every path; each request uses the next of `acts`, then `serve`."""
 
     def __init__(self):
         self.content = bytes(range(256)) * 1200  # 307,200 bytes
@@ -50,14 +50,14 @@ def answer(handler, body, status=200, **headers):
     handler.wfile.write(body)
 
 
-def serve(handler, server, *, threshold=None):
-    """Serve as a good server does; close the connection after `cut` bytes."""
+def serve(handler, server, *, n_bytes=None):
+    """Serve the content; close the connection after `n_bytes`."""
     content = server.files.get(handler.path.lstrip("/"), server.content)
-    return answer(handler, content[:threshold], Content_Length=len(content))
+    return answer(handler, content[:n_bytes], Content_Length=len(content))
 
 
-def cut_after(n):
-    return lambda handler, server: serve(handler, server, threshold=n)
+def close_after(n):
+    return lambda handler, server: serve(handler, server, n_bytes=n)
 
 
 def status(code):

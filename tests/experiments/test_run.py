@@ -1,4 +1,4 @@
-"""The study end to end on small synthetic data: numbers, resuming, refusals."""
+"""The study end to end on small synthetic data: numbers, resuming, errors."""
 
 import json
 from dataclasses import replace
@@ -31,7 +31,7 @@ def settings(ratings):
     )
 
 
-def test_one_pass_serves_all_algorithms_with_what_each_says_alone(ratings):
+def test_the_shared_pass_equals_each_algorithm_alone(ratings):
     data = sr.read_interactions(ratings)
     statistics = sr.count_precedence(data)
     for user in range(0, 60, 7):
@@ -51,13 +51,13 @@ def test_one_pass_serves_all_algorithms_with_what_each_says_alone(ratings):
         np.testing.assert_array_equal(judged["Precedence Mining"].key, keys)
 
 
-def test_the_tables_hold_every_algorithm_metric_and_level(settings, tmp_path):
+def test_the_tables_have_every_algorithm_metric_and_level(settings, tmp_path):
     results = run(settings, tmp_path / "out")
     assert results.metrics.height == 2 * 21 * 7
     assert results.validity.height == 2 * 19 * 19
     assert results.curves.height == 2 * 21 * 50
     assert set(results.tuning["sweep"]) == {"top", "shares"}
-    # 25 pairs of shares less 50 % + 50 %, which leaves nothing to test
+    # 25 pairs of shares, without 50% + 50%, which leaves no test items
     assert results.tuning.filter(sweep="shares", algorithm="ICRS3").height == 24
     at_10 = results.curves.filter(k=10).select("split", "algorithm", "precision")
     means = results.metrics.filter(metric="precision").select("split", "algorithm", "mean")
@@ -66,7 +66,7 @@ def test_the_tables_hold_every_algorithm_metric_and_level(settings, tmp_path):
     assert pl.read_csv(tmp_path / "out" / "metrics.csv").height == results.metrics.height
 
 
-def test_an_extra_row_stands_apart(settings, tmp_path):
+def test_extra_measures_do_not_change_the_other_tables(settings, tmp_path):
     plain, with_extra = tmp_path / "plain", tmp_path / "extra"
     without = run(settings, plain)
     results = run(replace(settings, extra=("als",)), with_extra)
@@ -83,64 +83,58 @@ def test_an_extra_row_stands_apart(settings, tmp_path):
     assert set(results.extra_validity["split"]) == {"time", "random"}
 
 
-def test_an_interrupted_run_goes_on_to_the_same_numbers_on_any_threads(
-    settings, tmp_path, monkeypatch
-):
+def test_a_resumed_run_has_the_same_numbers(settings, tmp_path, monkeypatch):
     whole = run(settings, tmp_path / "whole")
     calls = iter(range(100))
 
-    def power_cut(*args, **kwargs):
+    def interrupted(*args, **kwargs):
         if next(calls) == 12:
             raise KeyboardInterrupt
         return judge(*args, **kwargs)
 
     with monkeypatch.context() as patch:
-        patch.setattr("surerec.experiments._evaluating.judge", power_cut)
+        patch.setattr("surerec.experiments._evaluating.judge", interrupted)
         patch.setenv("SUREREC_THREADS", "1")
         with pytest.raises(KeyboardInterrupt):
-            run(settings, tmp_path / "threshold")
-    assert list((tmp_path / "threshold" / "parts").rglob("*.parquet"))
-    resumed = run(settings, tmp_path / "threshold", resume=True)
+            run(settings, tmp_path / "part")
+    assert list((tmp_path / "part" / "parts").rglob("*.parquet"))
+    resumed = run(settings, tmp_path / "part", resume=True)
     for table in ("metrics", "validity", "curves", "tuning"):
         assert getattr(whole, table).equals(getattr(resumed, table))
 
 
-def test_another_runs_folder_is_not_touched_unasked(settings, tmp_path):
+def test_the_folder_of_another_run_is_protected(settings, tmp_path):
     output = tmp_path / "out"
     run(settings, output)
-    with pytest.raises(sr.InputError, match=r"holds another run's results; .*--resume"):
+    with pytest.raises(sr.InputError, match=r"contains the results of another run\. .*--resume"):
         run(settings, output)
     other = StudySettings(settings.datasets, n_users=9, timed_users=0, tuning_users=0)
-    with pytest.raises(sr.InputError, match="begun with other settings"):
+    with pytest.raises(sr.InputError, match="started with other settings"):
         run(other, output, resume=True)
     assert json.loads((output / "settings.json").read_text())["settings"]["n_users"] == 25
     run(other, output, overwrite=True)
     assert json.loads((output / "settings.json").read_text())["settings"]["n_users"] == 9
-    stranger = tmp_path / "stranger"
-    stranger.mkdir()
-    (stranger / "thesis.tex").write_text("years of work")
-    with pytest.raises(sr.InputError, match="holds other files"):
-        run(settings, stranger, overwrite=True)
-    assert (stranger / "thesis.tex").exists()
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "thesis.tex").write_text("years of work")
+    with pytest.raises(sr.InputError, match="contains other files"):
+        run(settings, foreign, overwrite=True)
+    assert (foreign / "thesis.tex").exists()
+    with pytest.raises(sr.InputError, match=r"cannot write \(Not a directory\)"):
+        run(settings, foreign / "thesis.tex" / "out")
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("given", "message"),
     [
-        ({"datasets": ()}, "name at least one"),
+        ({"datasets": ()}, "Name at least one"),
         ({"datasets": (DataSource("a", "x"), DataSource("a", "y"))}, "'a' is named twice"),
-        ({"extra": ("asl",)}, "no extra measure 'asl': choose from learned, als"),
-        ({"datasets": (DataSource("ml-100"),)}, "did you mean ml-100k"),
+        ({"extra": ("asl",)}, "Unknown extra measure 'asl'. Use learned, als"),
+        ({"datasets": (DataSource("ml-100"),)}, "Did you mean ml-100k"),
         ({"datasets": (DataSource("ml-25m", "nowhere"),)}, "nowhere: no such file"),
     ],
 )
-def test_impossible_settings_are_refused_before_any_work(settings, tmp_path, given, says):
-    with pytest.raises(sr.InputError, match=says):
+def test_invalid_settings_raise_before_any_work(settings, tmp_path, given, message):
+    with pytest.raises(sr.InputError, match=message):
         run(replace(settings, **given), tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-def test_a_folder_that_cannot_be_made_is_refused(settings, tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(sr.InputError, match=r"cannot be written \(Not a directory\)"):
-        run(settings, tmp_path / "file" / "out")

@@ -1,4 +1,4 @@
-"""What a page of a report holds."""
+"""A parser of report pages."""
 
 from html.parser import HTMLParser
 
@@ -6,7 +6,7 @@ VOID = {"meta", "img", "br"}
 
 
 class Page(HTMLParser):
-    """What a page holds; fails on tags that do not match."""
+    """The links, ids and tables of a page; fails on tags that do not match."""
 
     def __init__(self, text):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Does the guarantee hold here? Measured on the users who did not calibrate."""
+"""Test whether guarantees hold on given data, on users who did not calibrate."""
 
 from surerec.audit._audit import audit
 from surerec.audit._items import log_martingale

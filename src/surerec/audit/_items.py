@@ -1,4 +1,4 @@
-"""p-values of what users consumed later, and tests whether later items conform as earlier did."""
+"""Item-level p-values of later items, and a test of drift in them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from surerec.precedence import PrecedenceStatistics
 
 ALPHA: Final = 0.01
-"""Below this p-value drift is called found."""
+"""The p-value below which drift is reported."""
 
 _BETS: Final = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
 _JUMPING: Final = 0.01
@@ -41,7 +41,7 @@ _JUMPING: Final = 0.01
 def online_p_values(
     scores: NDArray[np.float64], uniforms: NDArray[np.float64], p_values: NDArray[np.float64]
 ) -> None:
-    """Compute each score's smoothed p-value among those before it and itself."""
+    """Compute the smoothed p-value of each score among itself and the scores before it."""
     ordered = np.empty(len(scores))
     for n in range(len(scores)):
         score = scores[n]
@@ -60,7 +60,7 @@ def _simple_jumper(
     jumping: float,
     logarithms: NDArray[np.float64],
 ) -> None:
-    """Compute the logarithm of the capital after each bet, which would soon be too large."""
+    """Compute the logarithm of the capital after each bet; the capital itself would overflow."""
     capital = np.full(len(bets), 1 / len(bets))
     logarithm = 0.0
     for n in range(len(p_values)):
@@ -75,14 +75,16 @@ def _simple_jumper(
 
 
 class ItemLevel(NamedTuple):
-    """What item-level sets deliver."""
+    """The coverage of item-level sets, and their online p-values."""
 
     measured: MeasuredSets
     n_known: NDArray[np.int64]
     online: NDArray[np.float64] | None
-    """The smoothed p-value of each item after the training items among those before it, of all
-    users by time: uniform and independent where a user's items are exchangeable. None for a
-    recommender that has no scores for its calibration items."""
+    """Smoothed p-values of the items after the training items, each among those before it.
+
+    They are ordered by time over all users, and are uniform and independent if the items of a user
+    are exchangeable. None for a recommender that does not score its calibration items.
+    """
 
 
 def observe_items(
@@ -94,22 +96,22 @@ def observe_items(
     order: SplitOrder,
     random_state: int = 0,
 ) -> ItemLevel:
-    """Make the sets of each user under the paper's protocol, and see what they left out.
+    """Compute the sets of each user under the paper's protocol, and the test items left out.
 
     Parameters
     ----------
     subject : AuditSubject
-        What is audited.
+        The audited measure or recommender.
     scorer : Scorer
-        What it became on these statistics.
+        Its scorer, fitted on these statistics.
     statistics : PrecedenceStatistics
         The counts; each user is left out of them.
     users : array of int
-        Their codes.
+        Codes of the users.
     order : {"time", "random"}
-        Calibration before test, or drawn at random from the same stretch of the profile.
+        Whether calibration items precede the test items, or both are drawn at random.
     random_state : int
-        Of the draw, and of smoothing.
+        Seed of the random split and of smoothing.
     """
     interactions = statistics.interactions
 
@@ -121,8 +123,8 @@ def observe_items(
         candidates = candidates_of(statistics, split)
         online = np.empty(0)
         assessed: Assessment
-        if subject.judge is not None:
-            assessed = assess_model(subject.judge, split, candidates)
+        if subject.model is not None:
+            assessed = assess_model(subject.model, split, candidates)
         else:
             scores = scorer.score_query(Query(split.training, (user,)))
             probabilities = 1 - rng.random(len(candidates)) if subject.smoothed else None
@@ -140,14 +142,11 @@ def observe_items(
     found = for_each(one, users.tolist(), f"p-values, {order} order")
     splits, losses, sizes, online = zip(*found, strict=True)
     measured = MeasuredSets(
-        np.stack(losses, axis=1),
-        np.stack(sizes, axis=1).astype(np.float64),
-        np.zeros(len(users)),
+        np.stack(losses, axis=1), np.stack(sizes, axis=1).astype(np.float64), np.zeros(len(users))
     )
     n_known = np.array([len(split.known) for split in splits])
-    if subject.judge is not None:
+    if subject.model is not None:
         return ItemLevel(measured, n_known, None)
-    # Of what follows the training items.
     times = [interactions.times_of(split.user)[len(split.training) :] for split in splits]
     by_time = np.argsort(np.concatenate(times), kind="stable")
     return ItemLevel(measured, n_known, np.concatenate(online)[by_time])
@@ -156,14 +155,14 @@ def observe_items(
 def log_martingale(p_values: ArrayLike) -> NDArray[np.float64]:
     """Return the logarithm of the Simple Jumper, a conformal test martingale, after each p-value.
 
-    It is the capital of a bettor who starts with 1 and bets against uniform p-values, with the
-    bets and the jumping rate of ``crepes.martingales.SimpleJumper``. While p-values are uniform
-    and independent it ever reaches 1/α with probability at most α (Ville).
+    The martingale is the capital of a bettor who starts with 1 and bets against uniform p-values.
+    Bets and jumping rate are those of ``crepes.martingales.SimpleJumper``. If p-values are uniform
+    and independent, it ever reaches 1/α with probability at most α (Ville's inequality).
 
     Parameters
     ----------
     p_values : array-like of float
-        One after the other.
+        In order of arrival.
 
     Notes
     -----
@@ -180,14 +179,14 @@ def log_martingale(p_values: ArrayLike) -> NDArray[np.float64]:
     """
     values = check_numbers("p_values", p_values)
     if not ((values >= 0) & (values <= 1)).all():
-        raise InputError("p_values are not all between 0 and 1.")
+        raise InputError("p_values must all be between 0 and 1. Pass p-values, not scores.")
     logarithms = np.empty(len(values))
     _simple_jumper(values, _BETS, _JUMPING, logarithms)
     return logarithms
 
 
 def drift_row(order: str, online: NDArray[np.float64]) -> dict[str, Any]:
-    """Test online p-values by the test martingale.
+    """Test online p-values for drift with the test martingale.
 
     Returns
     -------
@@ -197,8 +196,8 @@ def drift_row(order: str, online: NDArray[np.float64]) -> dict[str, Any]:
     highest = float(max(log_martingale(online).max(initial=0.0), 0.0))
     power, p_value = highest / np.log(10), float(np.exp(-highest))
     drift = p_value < ALPHA
-    # The largest power of ten that a float holds is about 308; the exponent says more.
-    found = f"drift: if items were exchangeable, chance at most 1e-{int(power)}"
+    # A float cannot hold powers of ten above 308, so the exponent is printed.
+    found = f"drift: p-value of exchangeability at most 1e-{int(power)}"
     return {
         "order": order,
         "test": "test martingale, log10 of its maximum",
@@ -206,5 +205,5 @@ def drift_row(order: str, online: NDArray[np.float64]) -> dict[str, Any]:
         "statistic": power,
         "p_value": p_value,
         "drift": drift,
-        "meaning": found if drift else f"no drift found: chance {p_value:.2g}",
+        "meaning": found if drift else f"no drift found: p-value {p_value:.2g}",
     }

@@ -1,4 +1,4 @@
-"""The result of an audit: tables, sentences, a page and a folder."""
+"""The result of an audit: verdicts and tables, as a page and as a folder."""
 
 from __future__ import annotations
 
@@ -43,50 +43,51 @@ if TYPE_CHECKING:
 
 _MARK: Final = "report.html"
 _HIDDEN: Final = {"kind", "epsilon", "nominal", "place", "below", "verdict", "loss"}
-"""Fields that the page's tables leave to the CSV files, as they do interval ends and floors."""
+"""Columns that are only in the CSV files, like interval ends and floors."""
 _ENDS: Final = ("low", "high", "floor", "_se")
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit found.
+    """The result of an audit.
 
     Attributes
     ----------
     data, subject : str
-        What was audited.
+        Names of the data and of the audited measure or recommender.
     overall : str
-        Which guarantee to use, in one or two sentences.
+        A summary that recommends a guarantee.
     verdicts : list of GuaranteeVerdict
-        One for each kind, with its sentence.
+        One verdict for each kind of guarantee.
     coverage : polars.DataFrame
-        For each kind and ε what was promised and delivered, with intervals, and set sizes. Kinds
-        that begin with "new-" are of the new-user test: they come first and decide.
+        Nominal and observed level for each kind and ε, with intervals and set sizes. Kinds that
+        begin with "new-" come from the new-user test, which decides.
     drift : polars.DataFrame
-        Tests whether later items conform as earlier ones did.
-    groups : polars.DataFrame
-        What was delivered to each segment (``by`` names the column), to users with few and many
-        known items, and to users of a finding. Intervals of segments hold together with 95%.
-    calendar : polars.DataFrame or None
-        Window by window, models of several ages.
+        Tests whether later items conform as well as earlier ones.
+    segments : polars.DataFrame
+        Nominal and observed level by segment (``by`` names the column), by history length and for
+        the users of a finding. The intervals of segments hold jointly with 95%.
+    windows : polars.DataFrame or None
+        The temporal split, window by window, for models of several ages.
     skipped : list of str
         What could not be audited, and why.
     settings : dict
-        Of this audit.
+        The settings of the audit.
     probabilities : polars.DataFrame or None
-        Predicted and observed: how often items are consumed, and how often their probabilities say;
-        see :func:`surerec.evaluation.new_user_reliability`.
-    group_guarantee : polars.DataFrame or None
-        What random groups of two, four and eight were delivered, for each guarantee to groups and
-        ε.
+        Predicted probabilities of items, and the observed shares that were consumed; see
+        :func:`surerec.evaluation.new_user_reliability`.
+    group_guarantees : polars.DataFrame or None
+        Nominal and observed level of random groups of two, four and eight users, for each group
+        guarantee and ε.
     support : polars.DataFrame or None
-        Miss at ε = 0.1 by the number of other users who consumed the item, calibration users beside
-        new users; see :func:`surerec.evaluation.miss_by_support`.
+        Share of items missed (1 − recall) at ε = 0.1 by the number of other users who consumed the
+        item, for calibration users and new users; see
+        :func:`surerec.evaluation.miss_by_support`.
     notes : list of str
-        What was known to what scored users; repeats and ties of the data; pooled segments.
+        Notes on the data that scores used, on repeats and ties, and on pooled segments.
     findings : list of str
-        What speaks against the guarantee's assumptions: a false declaration of the scorer,
-        near-duplicate users, bots. Empty if nothing was found.
+        Violations of the assumptions: a false declaration of the scorer, near-duplicate users,
+        bots. Empty if there are none.
     """
 
     data: str
@@ -95,18 +96,18 @@ class Audit:
     verdicts: list[GuaranteeVerdict] = field(default_factory=list)
     coverage: pl.DataFrame = field(default_factory=pl.DataFrame)
     drift: pl.DataFrame = field(default_factory=pl.DataFrame)
-    groups: pl.DataFrame = field(default_factory=pl.DataFrame)
-    calendar: pl.DataFrame | None = None
+    segments: pl.DataFrame = field(default_factory=pl.DataFrame)
+    windows: pl.DataFrame | None = None
     skipped: list[str] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
     probabilities: pl.DataFrame | None = None
-    group_guarantee: pl.DataFrame | None = None
+    group_guarantees: pl.DataFrame | None = None
     support: pl.DataFrame | None = None
     notes: list[str] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Make missing numbers null in every table: polars orders NaN above every number."""
+        """Replace NaN by null in every table, as polars sorts NaN above every number."""
         for name, table in list(vars(self).items()):
             if isinstance(table, pl.DataFrame):
                 object.__setattr__(self, name, table.fill_nan(None))
@@ -122,30 +123,30 @@ class Audit:
         return {name: table for name, table in found.items() if len(table)}
 
     def plot(self) -> Any:
-        """Return the report's figure, promised against delivered; this needs surerec[plots]."""
+        """Return a figure of observed against nominal levels; this needs surerec[plots]."""
         require_plots()
         from surerec.audit._figure import overview  # noqa: PLC0415  # an extra
         from surerec.reports.figures import styled  # noqa: PLC0415
 
         with styled():
-            return overview(self.data, self.subject, self.coverage, self.calendar)
+            return overview(self.data, self.subject, self.coverage, self.windows)
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the verdict, and what was delivered of 90%."""
+        """Return the summary and the 90% level as HTML, for notebooks."""
         title = f"{self.subject} on {self.data}"
         names = {verdict.kind: verdict.name for verdict in self.verdicts}
-        columns = ("what is promised", "nominal", "observed", "low", "high", "verdict")
+        columns = ("guarantee", "nominal", "observed", "low", "high", "verdict")
         named = pl.col("kind").replace(names).alias(columns[0])
         frame = at_headline(self.coverage).with_columns(named).select(columns)
         return html_card(title, frame, self.overall, bar="observed", n_shown=len(frame))
 
     def to_html(self) -> str:
-        """Return the report as one page that needs no other file; this needs surerec[plots]."""
+        """Return the report as one self-contained HTML page; this needs surerec[plots]."""
         require_plots()
         return _page(self, _figure(self))
 
     def write(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write report, figure and tables into a folder, which appears when it is complete.
+        """Write report, figure and tables to a folder, which appears once it is complete.
 
         Parameters
         ----------
@@ -167,21 +168,23 @@ class Audit:
                 for name, table in self.tables().items():
                     table.write_csv(aside / f"{name}.csv")
         except OSError as error:
-            raise InputError(f"{target}: cannot be written ({error.strerror}).") from error
+            raise InputError(
+                f"{target}: cannot write ({error.strerror}). Use another folder."
+            ) from error
 
 
 def check_target(target: Path, *, overwrite: bool) -> None:
-    """Refuse to write over what is no audit, or an audit without `overwrite`."""
+    """Check that `target` is free, or holds an audit that `overwrite` replaces."""
     check_utf8(target)
     if target.exists() and not target.is_dir():
-        raise InputError(f"{target}: is a file; name a folder.")
-    with damage_in_words(target, "cannot be looked into"):
+        raise InputError(f"{target}: is a file. Use a folder.")
+    with damage_in_words(target, "cannot be read"):
         if not target.exists() or not any(target.iterdir()):
             return
     if not all((target / name).exists() for name in (_MARK, "verdicts.csv")):
-        raise InputError(f"{target}: holds something else than an audit; name another folder.")
+        raise InputError(f"{target}: contains files that are not an audit. Use another folder.")
     if not overwrite:
-        raise InputError(f"{target}: holds an audit; name another folder, or say overwrite.")
+        raise InputError(f"{target}: contains an audit. Use another folder, or overwrite it.")
 
 
 def _figure(audit: Audit) -> dict[str, bytes]:
@@ -198,11 +201,11 @@ def _page(audit: Audit, figure: Mapping[str, bytes]) -> str:
 
 
 class _Section(NamedTuple):
-    """A part of the page: a table of the audit, and what is said about it."""
+    """A section of the page: a table of the audit, with its heading and text."""
 
-    of: str
-    heading: str = ""
-    text: str = ""
+    table: str
+    heading: str
+    text: str
     folded: bool = False
 
 
@@ -210,53 +213,53 @@ _SECTIONS: Final = (
     _Section(
         "support",
         "New users",
-        "The new-user test decides. A model is fitted on half of the users and asked about the "
-        "others by their histories: catalogue, counts and thresholds are made without them. Its "
-        "intervals include calibration and new users. Below: missed at ε = 0.1, by the number of "
-        "other users who consumed the item. Calibration users are left out of the scores, so a row "
-        "in which new users miss more is a leak of the user's own data into the score.",
+        "The new-user test decides. A model is fitted on half of the users and tested on the "
+        "histories of the others: catalogue, counts and thresholds do not know them. Its intervals "
+        "account for calibration and new users. The table has the share of items missed "
+        "(1 − recall) at ε = 0.1, by the number of other users who consumed the item. Calibration "
+        "users are left out of the scores, so a row in which new users miss more is a leak of the "
+        "user's own data into the score.",
     ),
     _Section(
         "drift",
-        "Do later items conform as earlier ones did?",
-        "If a user's items are exchangeable, smoothed p-values are uniform. The "
-        "Kolmogorov–Smirnov test takes one item of each user. The martingale is the capital of a "
-        "bettor against uniform p-values: it ever reaches 1/α with probability at most α. In "
-        "random order nothing should be found.",
+        "Drift: do later items conform as well as earlier ones?",
+        "If the items of a user are exchangeable, smoothed p-values are uniform. The test "
+        "martingale is the capital of a bettor against uniform p-values; it ever reaches 1/α with "
+        "probability at most α. In random order, the test should find no drift.",
     ),
     _Section(
-        "groups",
-        "Weak spots",
-        f"What segments and groups of users were delivered of {percent(1 - HEADLINE)}; bold falls "
-        "short. A guarantee over everyone says nothing of a group. With segments=3 a recommender "
-        "guarantees the level to users with few, some and many known items.",
+        "segments",
+        "Segments",
+        f"Observed level per segment at {percent(1 - HEADLINE)} nominal; bold values are below "
+        "nominal. A guarantee over all users does not cover each segment. With segments=3, a "
+        "recommender has a guarantee each for short, medium and long histories.",
     ),
     _Section(
         "probabilities",
-        "Probabilities of items",
-        "Half of the users calibrate the probability that an item is consumed, and the others are "
-        "asked: the probabilities predicted, and the share observed, with the standard error of "
-        "their difference over users.",
+        "Item probabilities",
+        "Half of the users calibrate the probability that an item is consumed, and the others test "
+        "it: the predicted probability, and the observed share, with the standard error of their "
+        "difference over users.",
     ),
     _Section(
-        "group_guarantee",
-        "Groups who choose together",
-        "Random groups of the audited users, halved as users are.",
+        "group_guarantees",
+        "Groups",
+        f"Random groups of the audited users, at {percent(1 - HEADLINE)} nominal. Half of the "
+        "groups calibrate, and the others test.",
     ),
     _Section(
-        "calendar",
-        "Over the calendar",
-        "A model is counted up to one date and calibrated on what users consumed in the window "
-        "after it; then it serves a window that follows, at once or later. Items that came up in "
-        "between are unknown to it, and count as missed.",
+        "windows",
+        "Temporal split",
+        "A model is fitted on the data up to a date, calibrated on the next window and tested on a "
+        "later window. Items that appeared in between are unknown to it, and count as missed.",
         folded=True,
     ),
 )
 
 
 def _cell(row: Mapping[str, Any], name: str) -> str:
-    """Return the cell of a field; strong if it falls short by more than chance."""
-    if name == "observed":
+    """Return a table cell; bold if it is significantly below nominal."""
+    if name == "observed" and "nominal" in row:
         short = row["below"] if "below" in row else falls_short(row)
         if "verdict" in row:
             short = row["verdict"] == "does not hold"
@@ -272,7 +275,7 @@ def _cell(row: Mapping[str, Any], name: str) -> str:
 
 
 def _blocks(audit: Audit) -> Iterator[Block]:
-    """Yield the page, block by block."""
+    """Yield the blocks of the page."""
     yield Paragraph(audit.overall)
     yield from _bullets("Findings", audit.findings)
     yield from _results(audit)
@@ -288,38 +291,37 @@ def _bullets(heading: str, sentences: list[str]) -> Iterator[Block]:
 def _results(audit: Audit) -> Iterator[Block]:
     settings = audit.settings
     days, horizon = settings["window"], settings["horizon"]
-    held_out = f"{horizon:.0%} of a profile" if isinstance(horizon, float) else f"{horizon} items"
+    held_out = f"{horizon:.0%} of a history" if isinstance(horizon, float) else f"{horizon} items"
     yield Paragraph(
-        f"{settings['n_users']:,} random users; for user-level guarantees halved several times at "
-        "random, each half tested with the other's threshold; the horizon is the last "
-        f"{held_out}{f', windows of {days:g} days' if days else ''}; seed {settings['seed']}."
+        f"{settings['n_users']:,} random users. User-level guarantees are tested on random halves: "
+        f"each half is tested with the threshold of the other. The horizon is the last {held_out}"
+        f"{f'; windows have {days:g} days' if days else ''}; random_state="
+        f"{settings['random_state']}."
     )
     yield Picture(
         "audit",
-        "Points below the dotted line deliver less than promised; intervals that reach it may be "
-        "chance. Window by window, if there is a calendar: what models of several ages delivered.",
-        "Delivered against promised coverage of items new to the user, for each kind of guarantee, "
-        "with intervals and the diagonal; beside it delivered coverage window by window.",
+        "Observed against nominal level. Points below the dotted line are below nominal; those "
+        "whose interval reaches it are not significantly so. The temporal split, where there is "
+        "one, shows models of several ages by window.",
+        "Observed against nominal coverage of items new to the user, for each kind of guarantee, "
+        "with intervals and the diagonal; next to it the observed coverage by window.",
     )
     yield Heading("Verdicts")
-    said = ((v.name, v.verdict, v.sentence.removeprefix(f"{v.name}: ")) for v in audit.verdicts)
-    yield Verdicts(
-        tuple((name, word, text[:1].upper() + text[1:], ()) for name, word, text in said)
-    )
-    yield Heading("Promised and delivered")
+    yield Verdicts(tuple((v.name, v.verdict, v.text, ()) for v in audit.verdicts))
+    yield Heading("Nominal and observed levels")
     yield Paragraph(
-        "Delivered is 1 − the share of later items, new to the user, that was left out, as a mean "
-        "over users; for a hit, the share of users with one. Intervals are Wilson's, over users, "
-        "of the five levels together with 95%; over the calendar they are t intervals over windows."
+        "The observed level is the mean recall over users of later items that are new to the user; "
+        "for a hit guarantee, the share of users with a hit. Intervals are Wilson intervals over "
+        "users, for all five levels jointly with 95%; for the temporal split, t intervals over "
+        "windows."
     )
     by_name = defaultdict(list)
     for row in audit.coverage.to_dicts():
         by_name[row["name"]].append(row)
     levels = tuple(percent(row["nominal"]) for row in next(iter(by_name.values())))
     yield Table(
-        "Delivered of items new to the user where this much was promised; bold falls short by more "
-        "than chance",
-        ("", *levels, "over"),
+        "Observed level, by nominal level; bold values are significantly below nominal",
+        ("nominal", *levels, "sample"),
         tuple(
             (
                 name,
@@ -330,7 +332,7 @@ def _results(audit: Audit) -> Iterator[Block]:
         ),
     )
     sizes = tuple((name, *(_cell(row, "size") for row in rows)) for name, rows in by_name.items())
-    yield Table("Mean set sizes, in items", ("", *levels), sizes)
+    yield Table("Mean set size, by nominal level", ("nominal", *levels), sizes)
     if audit.coverage["size"].has_nulls():
         yield Paragraph(FLOOR_NOTE)
     if audit.notes:
@@ -340,19 +342,18 @@ def _results(audit: Audit) -> Iterator[Block]:
 
 
 def _section(audit: Audit, section: _Section) -> Iterator[Block]:
-    """Yield the blocks of a section; nothing if the audit lacks its table."""
-    table: pl.DataFrame | None = getattr(audit, section.of)
+    """Yield the blocks of a section, if the audit has its table."""
+    table: pl.DataFrame | None = getattr(audit, section.table)
     if table is None or not len(table):
         return
-    if section.heading:
-        yield Heading(section.heading)
+    yield Heading(section.heading)
     yield Paragraph(section.text)
     if "epsilon" in table.columns:
         table = at_headline(table)
     shown = [name for name in table.columns if name not in _HIDDEN and not name.endswith(_ENDS)]
     header = tuple(name.replace("_", " ") for name in shown)
     words = frozenset(at for at, name in enumerate(shown) if table[name].dtype == pl.String)
-    parts = {section.heading or section.of: table}
+    parts = {section.heading: table}
     if "kind" in table.columns:
         names = dict(audit.coverage.select("kind", "name").iter_rows())
         kinds = table["kind"].unique(maintain_order=True)

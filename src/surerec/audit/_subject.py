@@ -1,4 +1,4 @@
-"""What is audited, with the settings of its guarantees; and on whom."""
+"""The subject of an audit with its settings, and the users it is audited on."""
 
 from __future__ import annotations
 
@@ -29,61 +29,61 @@ if TYPE_CHECKING:
     from surerec.recommenders import FittedModel
 
 _KNOWN = 0.6
-"""The share of a profile that is known under the paper's protocol."""
+"""The share of a history that is known under the paper's protocol."""
 
 
 @dataclass(frozen=True)
 class AuditSubject:
-    """What is audited.
+    """A measure or recommender to audit, with the settings of its guarantees.
 
     Attributes
     ----------
     name : str
-        What the report calls it.
-    recipe : Recipe
-        What makes a scorer from statistics; over the calendar it is fitted anew at each date.
+        Name in the report.
+    measure : Measure
+        Fits a scorer on statistics; the temporal split refits it for each window.
     scorer : Scorer or None
-        What it became on the audited data, if it was fitted on them before.
+        The scorer, if it was fitted on the audited data before.
     item_level : bool
-        Whether p-values of items are part of it.
-    judge : FittedModel or None
-        A model whose own p-values are audited, where they are not those of the scorer.
+        Whether it has item-level p-values.
+    model : FittedModel or None
+        The model whose p-values are audited, if they do not come from the scorer.
     train_share : float
-        The share of the known profile that is training, for p-values of items.
+        The share of the known history that is training, for item-level p-values.
     smoothed : bool
-        Whether ties in those are broken at random.
+        Whether ties in item-level p-values are broken at random.
     comparable : bool
-        Whether scores mean the same for everyone, so that a cut by score makes sense.
+        Whether scores are comparable between users, as a score threshold requires.
     horizons : mapping of str to float or int
-        The future that each promise is about, by its name; a promise's own if it is not there.
+        Horizons by guarantee; other guarantees keep their default.
     window : float or None
-        Length of the calendar's windows, in days.
-    groups : int
-        How many groups by profile length.
+        Length of the windows of the temporal split, in days.
+    n_segments : int
+        Number of segments by history length.
     min_history : int
-        People of whom less is known are promised nothing.
-    of_the_fit : bool
-        Whether people are promised something whom it was fitted on: then it is audited on them,
-        fitted on what was known of them.
+        The smallest number of known items that a guarantee covers.
+    fitted_users : bool
+        Whether the guarantee covers the users of the fit. The audit then refits the measure on
+        their known items.
     kind : str
-        The kind of coverage that is its own guarantee; empty if it has none of its own.
+        The kind of its own guarantee in the coverage table; empty without one.
     segments : Segmentation or None
-        The segments in which it is calibrated, if it was fitted with a column of them.
+        The segments that it is calibrated in, if any.
     """
 
     name: str
-    recipe: Measure
+    measure: Measure
     scorer: Scorer | None = None
     item_level: bool = True
-    judge: FittedModel | None = None
+    model: FittedModel | None = None
     train_share: float = 0.5
     smoothed: bool = False
     comparable: bool = True
     horizons: Mapping[str, Horizon] = field(default_factory=dict)
     window: float | None = None
-    groups: int = 3
+    n_segments: int = 3
     min_history: int = 5
-    of_the_fit: bool = False
+    fitted_users: bool = False
     kind: str = ""
     segments: Segmentation | None = None
 
@@ -92,25 +92,25 @@ class AuditSubject:
         return self.horizons.get(guarantee.name, guarantee.horizon)
 
     def title(self, guarantee: GuaranteeKind) -> str:
-        """Return a guarantee in a few words, with its horizon."""
+        """Return a short name of a guarantee with its horizon."""
         horizon = self.horizon(guarantee)
         whole = isinstance(horizon, int)
         return guarantee.title(f"next {horizon}" if whole else f"last {horizon:.0%}")
 
     @property
     def shares(self) -> Shares:
-        """The shares of a profile that train and calibrate, where the rest is tested."""
+        """The training and calibration shares of a history; the rest is tested."""
         return Shares(_KNOWN * self.train_share, _KNOWN * (1 - self.train_share))
 
     @property
     def min_length(self) -> int:
-        """The shortest profile with an item to train and one to calibrate, at least 10."""
+        """The shortest history with a training and a calibration item, at least 10."""
         smallest = min(self.shares.training, self.shares.calibration)
         return max(10, math.ceil(0.5 / smallest))
 
 
 def of_recommender(name: str, model: Recommender) -> AuditSubject:
-    """Return the subject of a recommender, with its own settings.
+    """Return a fitted recommender as the subject of an audit.
 
     Examples
     --------
@@ -120,27 +120,27 @@ def of_recommender(name: str, model: Recommender) -> AuditSubject:
     >>> of_recommender("mine", model).shares.sizes(100)
     (15, 45)
     """
-    fitted, recipe = model.model_, model.recipe()
+    fitted, measure = model.model_, model.recipe()
     if "period" in fitted.features:
         mine, scorer = fitted.user_level, fitted.scorer
         return AuditSubject(
             name,
-            recipe,
+            measure,
             scorer,
             item_level=scorer.accepts_user_histories,
             comparable=scorer.accepts_user_histories or mine.threshold == "score",
             horizons={mine.guarantee_kind.name: mine.horizon},
             window=mine.window,
-            groups=max(mine.n_groups, AuditSubject.groups),
+            n_segments=max(mine.n_groups, AuditSubject.n_segments),
             min_history=mine.min_history,
-            of_the_fit=mine.coverage.of_the_fit,
+            fitted_users=mine.coverage.of_the_fit,
             kind=f"{mine.guarantee_kind.name}-{mine.threshold}",
             segments=mine.segmentation,
         )
     calibration, has_levels = fitted.calibration, "confidence" in fitted.features
     settings = AuditSubject(
         name,
-        recipe,
+        measure,
         fitted.scorer,
         item_level=has_levels,
         train_share=calibration.train_share,
@@ -151,35 +151,33 @@ def of_recommender(name: str, model: Recommender) -> AuditSubject:
         return settings
     return replace(
         settings,
-        recipe=OwnMeasure(lambda statistics: _RanksOf(model, statistics)),
+        measure=OwnMeasure(lambda statistics: _RanksOf(model, statistics)),
         scorer=None,
-        judge=fitted if has_levels else None,
+        model=fitted if has_levels else None,
         comparable=False,
     )
 
 
 def subject_of(
-    data: Interactions | PrecedenceStatistics | Recommender,
-    measure: MeasureLike,
-    name: str | None,
+    data: Interactions | PrecedenceStatistics | Recommender, measure: MeasureLike, name: str | None
 ) -> tuple[PrecedenceStatistics, AuditSubject]:
-    """Return what is audited, and the counts of its data; see :func:`surerec.audit.audit`."""
+    """Return the counts and the subject of an audit; see :func:`surerec.audit.audit`."""
     if isinstance(data, Recommender):
-        data.require_fit()  # its counts are audited
+        data.require_fit()
         return data.statistics_, of_recommender(name or data.default_name(), data)
     if isinstance(data, Interactions):
         data = count_precedence(data)
     if not isinstance(data, PrecedenceStatistics):
         raise InputError(
-            f"audit takes Interactions (see read_interactions), counts or a fitted recommender, "
-            f"not {shown(data)}."
+            f"Cannot audit {shown(data)}. Pass Interactions (see read_interactions), precedence "
+            "counts or a fitted recommender."
         )
-    recipe = as_measure(measure)
-    return data, AuditSubject(name or recipe.title, recipe)
+    chosen = as_measure(measure)
+    return data, AuditSubject(name or chosen.title, chosen)
 
 
 class _RanksOf(Scorer):
-    """A recommender's ranking as a scorer: its scores may be infinite, their order is not."""
+    """A recommender's ranks as a scorer, as its scores may be infinite."""
 
     leaves_users_out = True
     checked = True
@@ -189,7 +187,7 @@ class _RanksOf(Scorer):
         self._model = model.fitted_on(statistics)
 
     def score_query(self, query: Query) -> NDArray[np.float64]:
-        """Return the place of each item from the end of the ranking; equal for a tie."""
+        """Return the rank of each item from the end of the ranking; ties share a rank."""
         assessed = self._model.model_.assess(query)
         scores = np.zeros(self._statistics.n_items)
         scores[assessed.candidates] = np.unique(assessed.score, return_inverse=True)[1]
@@ -198,38 +196,37 @@ class _RanksOf(Scorer):
 
 @dataclass(frozen=True)
 class AuditedUsers:
-    """The users that are audited, and what scores them."""
+    """The audited users, and the scorer."""
 
     users: NDArray[np.int64]
     scorer: Scorer
     fitted_on: PrecedenceStatistics
     learned_from: NDArray[np.int64]
-    """Some whom it learned from, for what it delivers as it may be used, if others are audited."""
+    """Users of the fit, if the audited users are others: they show the coverage as used."""
     has_times: bool
-    """Whether any of them took things at different times."""
+    """Whether the items of any audited user have different times."""
     unsure: str = ""
-    """Why nothing can be told; empty if something can."""
+    """Why no verdict is possible; empty if one is."""
     skipped: tuple[str, ...] = ()
-    """What is left out by this, in sentences."""
+    """Sentences on what is left out."""
     false: str = ""
-    """Why the scorer's declaration that it leaves users out is false; empty if nothing is known."""
+    """Why the declaration that the scorer leaves users out is false; empty if it is not."""
 
 
 def choose_audited(
     subject: AuditSubject, statistics: PrecedenceStatistics, n_users: int, random_state: int
 ) -> AuditedUsers:
-    """Choose users, and fit what is audited on them.
+    """Choose the audited users, and fit the scorer.
 
-    If nobody can be left out of it, it is fitted only on people who are not audited.
+    A scorer that cannot leave users out is fitted only on users who are not audited.
     """
     interactions = statistics.interactions
     shortest = subject.min_length
     enough = int((np.diff(interactions.offsets) >= shortest).sum())
     if enough < FEWEST_USERS:
         raise InputError(
-            f"Whether guarantees hold cannot be tested here yet: {counted(enough, 'users')} took "
-            f"{shortest} items or more, an audit needs {FEWEST_USERS}, and "
-            f"{FEWEST_USERS - enough} are lacking."
+            f"An audit needs {FEWEST_USERS} users with {shortest} items or more; these data have "
+            f"{counted(enough, 'users')}. Add interactions of more users."
         )
     users = choose_users(interactions, n_users, min_length=shortest, random_state=random_state)
     found = _fitted(subject, statistics, interactions, users, random_state)
@@ -237,12 +234,11 @@ def choose_audited(
     last = interactions.times[interactions.offsets[found.users + 1] - 1]
     if (last > first).any():
         return found
-    nothing = (
-        "No user's items have different times, so that their order is that of the file: "
-        "nothing is said about time order, drift, or the calendar, and what follows in the "
-        "file stands in for the future."
+    no_times = (
+        "Time order, drift and the temporal split: all items of a user have the same time. File "
+        "order decides which items are held out."
     )
-    return replace(found, has_times=False, skipped=(*found.skipped, nothing))
+    return replace(found, has_times=False, skipped=(*found.skipped, no_times))
 
 
 def _fitted(
@@ -252,37 +248,38 @@ def _fitted(
     users: NDArray[np.int64],
     random_state: int,
 ) -> AuditedUsers:
-    recipe = subject.recipe
-    scorer = recipe.fit(statistics) if subject.scorer is None else subject.scorer
-    false = false_declaration(recipe, scorer, statistics, random_state)
+    measure = subject.measure
+    scorer = measure.fit(statistics) if subject.scorer is None else subject.scorer
+    false = false_declaration(measure, scorer, statistics, random_state)
     found = AuditedUsers(users, scorer, statistics, users[:0], has_times=True, false=false)
-    if scorer.leaves_users_out and not (false and recipe.refits):
+    if scorer.leaves_users_out and not (false and measure.refits):
         return found
-    says = "declares falsely that it leaves users out" if false else "does not leave users out"
-    if not recipe.refits:
-        unsure = f"the scorer comes fitted and {says}, so it may know these futures"
-        return replace(found, unsure=unsure, skipped=(f"Nothing can be told here: {unsure}.",))
-    if subject.of_the_fit:
+    how = "wrongly declares that it leaves users out" if false else "does not leave users out"
+    if not measure.refits:
+        unsure = f"the scorer comes fitted and {how}, so it may know the held-out items"
+        return replace(found, unsure=unsure, skipped=(f"No verdict is possible: {unsure}.",))
+    if subject.fitted_users:
         why = (
-            f"Users whom {subject.name} was not fitted on: for each guarantee a copy of it was "
-            "fitted on what was known of everybody, and audited on what followed."
+            f"Users that {subject.name} was not fitted on. For each guarantee, a copy of it was "
+            "fitted on the known items of all users and audited on the held-out items."
         )
         return replace(found, skipped=(why,))
     fitted = np.random.default_rng((random_state, 2)).random(interactions.n_users) < 0.5  # noqa: PLR2004
     learned_from, audited = users[fitted[users]], users[~fitted[users]]
     if min(len(audited), len(learned_from)) < FEWEST_USERS:
         raise InputError(
-            f"{subject.name} {says}, so it is audited on half of the {len(users)} users who took "
-            f"{subject.min_length} items or more, and these are fewer than {FEWEST_USERS}."
+            f"{subject.name} {how}, so it is audited on half of the {len(users)} users with "
+            f"{subject.min_length} items or more; that is fewer than {FEWEST_USERS}. Add "
+            "interactions of more users."
         )
     others = interactions.without_users(np.flatnonzero(~fitted))
-    fitted_on = recipe.count(others, statistics.ties)
+    fitted_on = measure.count(others, statistics.ties)
     why = (
-        f"Users whom {subject.name} learned from, as it {says}: it was fitted on half of the users "
-        "and audited on the others. What it delivers if it is calibrated on users whom it learned "
-        "from stands beside."
+        f"Users that {subject.name} was fitted on, because it {how}: it was fitted on half of the "
+        "users and audited on the others. Rows marked 'calibrated on users of its fit' show the "
+        "coverage without that precaution."
     )
-    scorer = recipe.fit(fitted_on)
+    scorer = measure.fit(fitted_on)
     if false:
         scorer.leaves_users_out = False
     return AuditedUsers(audited, scorer, fitted_on, learned_from, True, skipped=(why,), false=false)

@@ -1,4 +1,4 @@
-"""From losses to intervals, and from intervals to verdicts in words."""
+"""Confidence intervals of the observed coverage, and the verdicts that follow from them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from surerec.evaluation import MeasuredSets, NewUserTest
 
 HEADLINE: Final = 0.1
-"""The significance level that a sentence is about, unless another one fails."""
+"""The significance level that a verdict reports, unless another level fails."""
 FEWEST_USERS: Final = 20
-"""With fewer nothing is tested."""
+"""The smallest number of users that is tested."""
 LEVEL: Final = 1 - 0.05 / len(CHECKED_EPSILONS)
-"""Of each interval, so that those of one kind hold together with 95% (Bonferroni)."""
+"""Level of each interval: the intervals of one kind hold jointly with 95% (Bonferroni)."""
 
 NEW: Final = "new-"
-"""What the kinds of rows on new users begin with."""
+"""Prefix of the kinds that the new-user test measures."""
 
 _TOO_WIDE: Final = 0.2
-_DECIDES: Final = ("new-recall-score", "new-recall-rank", "recall-score", "recall-rank")
-"""The user-level kinds, the first of which decides: what new users receive."""
+_DECISIVE: Final = ("new-recall-score", "new-recall-rank", "recall-score", "recall-rank")
+"""The user-level kinds, in order: the first that was measured decides."""
 _KEPT: Final = ("holds", "conservative", "holds in part")
 _ADVICE: Final = {
     (True, True): "both hold here",
@@ -40,23 +40,23 @@ _ADVICE: Final = {
     (True, False): "use item-level p-values",
     (False, False): "rely on neither here",
 }
-"""By whether the item-level and the user-level guarantee are kept."""
+"""Advice, by whether the item-level and the user-level guarantee hold."""
 _MATERIAL: Final = 0.01
-"""Smaller differences between calibration users and new users are no finding."""
-_FAR: Final = 3.0  # standard errors, as several differences are looked at
-_LEAKS: Final = "something of a user's own data reaches their score"
+"""The smallest difference between calibration users and new users that is reported."""
+_FAR: Final = 3.0  # standard errors: several differences are tested
+_LEAKS: Final = "a user's own data leak into their score"
 
 
 def interval_over_users(losses: ArrayLike, level: float = LEVEL) -> tuple[float, float, float]:
     """Return the mean of 1 − loss, with its Wilson interval over users.
 
-    Of a share between 0 and 1 no mean varies more than that of yes and no; how much less users vary
-    here makes their number count for more. For the spread two users are made up, one who missed
-    everything and one who missed nothing, so that a few who are all alike do not seem certain.
+    The sample size is scaled by the variance of a yes/no loss over the observed variance.
+    The variance includes two synthetic users, with losses 0 and 1, so that a few identical users
+    do not give a zero-width interval.
 
     Notes
     -----
-    With hits, which are yes or no, it is the interval of Wilson (1927) with a t quantile.
+    For a yes/no loss it is the interval of Wilson (1927) with a t quantile.
 
     Examples
     --------
@@ -65,29 +65,30 @@ def interval_over_users(losses: ArrayLike, level: float = LEVEL) -> tuple[float,
     >>> [round(value, 3) for value in interval_over_users(np.arange(2000) % 10 == 0)]
     [0.9, 0.881, 0.916]
     """
-    kept = 1 - np.asarray(losses, dtype=np.float64)
-    if not kept.size:
+    coverage = 1 - np.asarray(losses, dtype=np.float64)
+    if not coverage.size:
         return np.nan, np.nan, np.nan
-    mean = float(kept.mean())
-    more = np.append(kept, [0.0, 1.0])
+    mean = float(coverage.mean())
+    more = np.append(coverage, [0.0, 1.0])
     varies = min(float(more.var(ddof=1) / (more.mean() * (1 - more.mean()))), 1.0)
-    n = kept.size / varies
-    z = float(stats.t.ppf((1 + level) / 2, kept.size + 1))
+    n = coverage.size / varies
+    z = float(stats.t.ppf((1 + level) / 2, coverage.size + 1))
     shrunk = 1 + z**2 / n
     centre = (mean + z**2 / (2 * n)) / shrunk
     reach = z / shrunk * (max(mean * (1 - mean), 0.0) / n + z**2 / (4 * n**2)) ** 0.5
-    # Rounding may put an end of a mean near 0 or 1 on the wrong side of it.
+    # Rounding can put an end of the interval on the wrong side of a mean near 0 or 1.
     low, high = min(max(centre - reach, 0.0), mean), max(min(centre + reach, 1.0), mean)
     return mean, low, high
 
 
 def interval_over_windows(losses: ArrayLike, level: float = LEVEL) -> tuple[float, float, float]:
     """Return the mean of 1 − loss over windows, with its t interval; nan for a single window."""
-    kept = 1 - np.asarray(losses, dtype=np.float64)
-    mean = float(kept.mean())
-    if kept.size == 1:
+    coverage = 1 - np.asarray(losses, dtype=np.float64)
+    mean = float(coverage.mean())
+    if coverage.size == 1:
         return mean, np.nan, np.nan
-    reach = float(stats.t.ppf((1 + level) / 2, kept.size - 1)) * kept.std(ddof=1) / kept.size**0.5
+    error = coverage.std(ddof=1) / coverage.size**0.5
+    reach = float(stats.t.ppf((1 + level) / 2, coverage.size - 1)) * error
     return mean, max(mean - reach, 0.0), min(mean + reach, 1.0)
 
 
@@ -101,7 +102,7 @@ def coverage_row(
     *,
     windows_below: int | None = None,
 ) -> dict[str, Any]:
-    """Return a row of the table of coverage: what was promised and delivered at one ε."""
+    """Return one row of the coverage table: the nominal and observed level at one ε."""
     return {
         "kind": kind,
         "name": name,
@@ -116,7 +117,7 @@ def coverage_row(
 
 
 def coverage_rows(kind: str, name: str, measured: MeasuredSets) -> list[dict[str, Any]]:
-    """Return what the sets of one kind promised and delivered to users, a row for each ε."""
+    """Return the nominal and observed level of one kind of set, one row per ε."""
     n, found = len(measured.floor), enumerate(CHECKED_EPSILONS)
     return [
         coverage_row(
@@ -132,9 +133,9 @@ def coverage_rows(kind: str, name: str, measured: MeasuredSets) -> list[dict[str
 
 
 def new_user_rows(kind: str, name: str, test: NewUserTest) -> list[dict[str, Any]]:
-    """Return what new users were promised and received, a row for each ε.
+    """Return the nominal and observed level for new users, one row per ε.
 
-    Below the floor there is no guarantee, hence no interval and no set size.
+    Below the floor there is no guarantee, and the row has no interval and no set size.
     """
     z = float(stats.norm.ppf((1 + LEVEL) / 2))
     rows = []
@@ -152,12 +153,12 @@ def new_user_rows(kind: str, name: str, test: NewUserTest) -> list[dict[str, Any
 
 
 def is_guaranteed(row: Mapping[str, Any]) -> bool:
-    """Return whether a row's ε is at least the floor; rows without one always count."""
+    """Return whether a row has a guarantee: its ε is at least the floor, if it has a floor."""
     return not row["kind"].startswith(NEW) or row["size"] is not None
 
 
 class GuaranteeVerdict(NamedTuple):
-    """The conclusion on one kind of guarantee."""
+    """The verdict on one kind of guarantee."""
 
     kind: str
     name: str
@@ -165,21 +166,27 @@ class GuaranteeVerdict(NamedTuple):
     """holds, conservative, holds in part, does not hold, or cannot tell."""
     sentence: str
     row: Mapping[str, Any]
-    """The numbers that the sentence is about."""
+    """The numbers that the sentence reports."""
+
+    @property
+    def text(self) -> str:
+        """The sentence without the name."""
+        text = self.sentence.removeprefix(f"{self.name}: ")
+        return text[:1].upper() + text[1:]
 
     @property
     def kept(self) -> bool:
-        """Whether the promise is kept, as far as this audit can tell."""
+        """Whether the guarantee holds, as far as this audit can tell."""
         return self.verdict in _KEPT
 
 
 def at_headline(table: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of a table that are about the headline's level."""
+    """Return the rows of a table at the headline significance level."""
     return table.filter((pl.col("epsilon") - HEADLINE).abs() < TOLERANCE)
 
 
 def of_row(nominal: float, low: float, high: float) -> str:
-    """Judge one level by the interval of what was delivered.
+    """Return the verdict on one level, given the interval of the observed coverage.
 
     Examples
     --------
@@ -200,10 +207,18 @@ def of_row(nominal: float, low: float, high: float) -> str:
 def of_kind(
     rows: Sequence[Mapping[str, Any]], unsure: str = "", false: str = "", limits: str = ""
 ) -> GuaranteeVerdict:
-    """Judge a kind by its rows, one for each ε: one level that fails is enough.
+    """Return the verdict on one kind of guarantee; it fails if one level fails.
 
-    `unsure` says why nothing can be told, and `false` why the guarantee does not hold, whatever the
-    numbers are; `limits` names users for whom it need not hold although it does on these data.
+    Parameters
+    ----------
+    rows : sequence of mapping
+        Rows of the coverage table, one per ε.
+    unsure : str
+        Why no verdict is possible; empty if one is.
+    false : str
+        Why the guarantee does not hold, whatever the numbers are; empty without such a reason.
+    limits : str
+        Users for whom the guarantee may fail although it holds on these data.
     """
     states = [of_row(row["nominal"], row["low"], row["high"]) for row in rows]
     about = min(rows, key=lambda row: abs(row["epsilon"] - HEADLINE))
@@ -225,88 +240,85 @@ def of_kind(
     name = str(about["name"])
     row = {**about, "weakest": weakest, "levels": {row["epsilon"]: row for row in rows}}
     row |= {"unsure": unsure, "false": false, "limits": limits}
-    guarantee = f"{name}: promised {percent(about['nominal'])}, delivered {with_interval(about)}"
-    sentence = f"{guarantee}, of items new to the user: {_conclusion(verdict, row)}."
+    levels = f"nominal {percent(about['nominal'])}, observed {with_interval(about)}"
+    sentence = f"{name}: {levels}, over items new to the user: {_conclusion(verdict, row)}."
     return GuaranteeVerdict(str(about["kind"]), name, verdict, sentence, row)
 
 
 def _conclusion(verdict: str, row: Mapping[str, Any]) -> str:
     if verdict == "conservative":
-        return "holds, with larger sets than it would take"
+        return "holds, with larger sets than needed"
     if verdict == "cannot tell":
         few = counted(row["n"], row["unit"])
         return row["unsure"] or f"{few} {'is' if row['n'] == 1 else 'are'} too few to tell"
     if verdict == "does not hold" and row["false"]:
-        return f"does not hold, as {row['false']}"
+        return f"does not hold, because {row['false']}"
     if verdict == "holds in part":
         weakest = row["weakest"]
         if not weakest.get("windows_below"):
-            return f"holds for these users, but need not for {row['limits']}"
+            return f"holds for these users, but may fail for {row['limits']}"
         where = f"in {weakest['windows_below']} of {counted(weakest['n'], 'windows')}"
         level = percent(weakest["nominal"])
-        return f"holds on average, but at {level} it falls short by more than chance {where}"
+        return f"holds on average, but is significantly below {level} {where}"
     return verdict
 
 
 def overall(
-    verdicts: Sequence[GuaranteeVerdict],
-    window: float | None,
-    false: str = "",
-    limits: str = "",
+    verdicts: Sequence[GuaranteeVerdict], window: float | None, false: str = "", limits: str = ""
 ) -> str:
-    """Return which guarantee to use, in a few sentences; `false`, `limits` as in `of_kind`."""
+    """Return a summary that recommends a guarantee; for `false` and `limits` see `of_kind`."""
     by_kind = {verdict.kind: verdict for verdict in verdicts}
     item = by_kind.get("item-time")
-    user = next((by_kind[kind] for kind in _DECIDES if kind in by_kind), None)
+    user = next((by_kind[kind] for kind in _DECISIVE if kind in by_kind), None)
     used = by_kind.get("recall-score-as-used") or by_kind.get("recall-rank-as-used")
     sentences = [f"{false}."] if false else []
     if false and used is not None:
         sentences.append(
-            f"Calibrated as declared, it delivers {_of(used.row)}; what follows was fitted without "
-            "the users who calibrate and test it."
+            f"Calibrated as declared: {_levels(used.row)}. The results below come from a fit "
+            "without the users who calibrate and test it."
         )
-    said, advice = [], ""
+    parts, advice = [], ""
     if item is not None:
-        said.append(f"item-level p-values deliver {_of(item.row)} in time order")
+        parts.append(f"item-level p-values in time order have {_levels(item.row)}")
         advice = _conclusion(item.verdict, item.row)
     if user is not None:
         row = user.row
-        if item is not None and user.kept:  # at the same level
+        if item is not None and user.kept:  # compare at the same level
             row = row["levels"].get(item.row["epsilon"], row)
-        said.append(f"the user-level guarantee delivers {_of(row)}")
+        parts.append(f"the user-level guarantee has {_levels(row)}")
         if item is None:
             advice = _conclusion(user.verdict, row)
         elif item.verdict != "cannot tell":
             advice = _ADVICE[item.kept, user.kept]
-    if said:
-        sentences.append(f"Of items new to the user, {' and '.join(said)}: {advice}.")
-    renewed, old = by_kind.get("calendar-1"), by_kind.get("calendar-4")
-    if renewed is not None and window is not None:
-        conclusion = _conclusion(renewed.verdict, renewed.row)
-        two = f"; a model two windows old delivers {_of(old.row)}" if old is not None else ""
+    if parts:
+        sentences.append(f"Over items new to the user, {' and '.join(parts)}: {advice}.")
+    fresh, old = by_kind.get("temporal-1"), by_kind.get("temporal-4")
+    if fresh is not None and window is not None:
+        conclusion = _conclusion(fresh.verdict, fresh.row)
+        aged = f" A model two windows old has {_levels(old.row)}." if old is not None else ""
         sentences.append(
-            f"Recalibrating every {window:g} days delivers {_of(renewed.row)}: {conclusion}{two}."
+            f"Recalibrated every {window:g} days, it has {_levels(fresh.row)}: {conclusion}.{aged}"
         )
     if limits:
-        sentences.append(f"None of this needs to hold for {limits}: see the findings.")
+        sentences.append(f"All of this may fail for {limits}: see the findings.")
     return " ".join(sentences)
 
 
-def _of(row: Mapping[str, Any]) -> str:
-    return f"{with_interval(row)} of {percent(row['nominal'])}"
+def _levels(row: Mapping[str, Any]) -> str:
+    return f"{with_interval(row)} observed ({percent(row['nominal'])} nominal)"
 
 
 def percent(share: float | None, digits: int | None = None) -> str:
-    """Format a share as a percentage, with so many digits or as few as it takes.
+    """Format a share as a percentage, with `digits` decimals or as few as needed.
 
     Examples
     --------
     >>> percent(0.9), percent(0.9, 1)
-    ('90 %', '90.0 %')
+    ('90%', '90.0%')
     """
     if share is None or math.isnan(share):
         return "–"
-    return f"{round(100 * share, 1):g} %" if digits is None else f"{100 * share:.{digits}f} %"
+    return f"{round(100 * share, 1):g}%" if digits is None else f"{100 * share:.{digits}f}%"
 
 
 def falls_short(row: Mapping[str, Any]) -> bool:
@@ -321,12 +333,12 @@ def falls_short(row: Mapping[str, Any]) -> bool:
 
 
 def with_interval(row: Mapping[str, Any]) -> str:
-    """Format what was delivered, with its interval.
+    """Format the observed level with its interval.
 
     Examples
     --------
     >>> with_interval({"observed": 0.871, "low": 0.8603, "high": 0.8821})
-    '87.1 % [86.0–88.2]'
+    '87.1% [86.0–88.2]'
     """
     observed = percent(row["observed"], 1)
     if row.get("low") is None or math.isnan(row["low"]):
@@ -335,22 +347,22 @@ def with_interval(row: Mapping[str, Any]) -> str:
 
 
 def leak_findings(test: NewUserTest) -> list[str]:
-    """Return what differs between calibration users, who are left out, and new users."""
+    """Return the significant differences between calibration users and new users."""
     table = test.table().drop_nulls("observed")
     gap = pl.col("observed") - pl.col("calibration")
     least = pl.max_horizontal(_FAR * pl.col("standard_error"), pl.lit(_MATERIAL))
     found = [
-        f"The leave-one-out estimate and the new-user test differ by {percent(row['gap'], 1)} at "
-        f"ε = {row['epsilon']:g} (standard error {percent(row['standard_error'], 1)}): new users "
-        f"miss {percent(row['observed'], 1)}, so {_LEAKS}."
+        f"Recall of new users is {percent(1 - row['observed'], 1)} at ε = {row['epsilon']:g}, "
+        f"{percent(row['gap'], 1)} below the leave-one-out estimate (standard error "
+        f"{percent(row['standard_error'], 1)}): {_LEAKS}."
         for row in table.with_columns(gap=gap).filter(gap > least).top_k(1, by="gap").to_dicts()
     ]
     if test.support is None:
         return found
     return found + [
-        f"Held-out items that {row['other_users']} other "
-        f"{'user' if row['other_users'] == '1' else 'users'} consumed are missed by "
-        f"{percent(row['calibration'], 1)} of the time for calibration users and "
-        f"{percent(row['new'], 1)} for new users at ε = {HEADLINE:g}: {_LEAKS}."
+        f"Recall of held-out items that {row['other_users']} other "
+        f"{'user' if row['other_users'] == '1' else 'users'} consumed is "
+        f"{percent(1 - row['calibration'], 1)} for calibration users and "
+        f"{percent(1 - row['new'], 1)} for new users at ε = {HEADLINE:g}: {_LEAKS}."
         for row in test.support.filter("leak").to_dicts()
     ]

@@ -57,7 +57,7 @@ def show_audit(console: Console, audit: Audit) -> None:
 
 
 def coverage(audit: Audit) -> Table:
-    """Build the table of what was delivered at each nominal level, with verdicts."""
+    """Build the table of observed levels at each nominal level, with verdicts."""
     rows: list[Any] = []
     nominal: list[float] = []
     for verdict in audit.verdicts:
@@ -71,7 +71,7 @@ def coverage(audit: Audit) -> Table:
         word = f"[{_STYLES[verdict.verdict]}]{verdict.verdict}[/]"
         size = size_cell(headline["size"], headline["floor"])
         rows.append((verdict.name, *cells, size, word))
-    headings = ("Delivered where promised", *map(percent, nominal))
+    headings = ("Observed, at nominal", *map(percent, nominal))
     shown = table((*headings, f"Set size at {_LEVEL}", "Verdict"), rows, slice(1, -1))
     if at_headline(audit.coverage)["size"].has_nulls():
         shown.caption, shown.caption_justify = FLOOR_NOTE, "left"
@@ -87,25 +87,25 @@ def _cell(row: dict[str, Any]) -> str:
 
 
 def _tables(audit: Audit) -> Iterator[Table]:
-    """Yield what was delivered to segments and groups at the headline level."""
-    if len(audit.groups):
-        at = at_headline(audit.groups)
+    """Yield the observed level of segments and groups at the headline level."""
+    if len(audit.segments):
+        at = at_headline(audit.segments)
         kinds = [kind for kind in _KINDS if kind in set(at["kind"])][:2]
         rows = [
             (
                 _KINDS[row["kind"]],
                 plain(row["by"]),
-                plain(row["group"]),
+                plain(row["segment"]),
                 _cell(row),
                 size_cell(row["size"], row["floor"]),
                 f"{row['n_users']:,}",
             )
             for row in at.filter(pl.col("kind").is_in(kinds)).to_dicts()
         ]
-        headings = (f"Delivered of {_LEVEL}", "by", "", "", "Set size", "Users")
+        headings = (f"At {_LEVEL} nominal", "By", "Segment", "Observed", "Set size", "Users")
         yield table(headings, rows, slice(4, None))
-    if audit.group_guarantee is not None:
-        at = at_headline(audit.group_guarantee).sort("guarantee", "members", maintain_order=True)
+    if audit.group_guarantees is not None:
+        at = at_headline(audit.group_guarantees).sort("guarantee", "members", maintain_order=True)
         groups = [
             (
                 row["guarantee"],
@@ -115,5 +115,5 @@ def _tables(audit: Audit) -> Iterator[Table]:
             )
             for row in at.to_dicts()
         ]
-        of_groups = (f"Groups at {_LEVEL}: of what", "Members", "Delivered", "Set size")
+        of_groups = (f"Groups at {_LEVEL} nominal", "Members", "Observed", "Set size")
         yield table(of_groups, groups, slice(1, None))

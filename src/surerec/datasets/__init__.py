@@ -1,4 +1,4 @@
-"""Named data sets: a catalogue, fetching with checksums, loading, and a generator."""
+"""Named data sets, downloaded with checksums, and synthetic data."""
 
 from surerec.datasets._catalogue import CATALOGUE, Counts, Dataset, find_dataset
 from surerec.datasets._fetch import Fetched, fetch

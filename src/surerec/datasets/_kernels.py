@@ -1,8 +1,8 @@
-"""How synthetic profiles are drawn: pure functions on arrays, a random stream for each user.
+"""Kernels that draw synthetic histories, with a random stream for each user.
 
-Items are ranks here, 0 the most popular; a pair of ranks (2j, 2j + 1) may be an original and its
-sequel. A *shelf* is a list of items to draw from by popularity: shelf 0 holds all, the others one
-genre each.
+Items are ranks here, 0 is the most popular; a pair of ranks (2j, 2j + 1) may be an original and its
+sequel. A *shelf* is a list of items to draw from by popularity: shelf 0 has all items, and each
+other shelf has one genre.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ FAVOURITES: Final = 3
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _S12 = np.uint64(12)
 _UNIT: Final = 2.0**-52
-_TURN: Final = 0.6180339887498949  # the golden ratio: successive epochs land far apart
+_TURN: Final = 0.6180339887498949  # the golden ratio: successive epochs are far apart
 _MICROSECONDS: Final = 1_000_000
 _EPOCH_SECONDS: Final = 91 * DAY // _MICROSECONDS  # about a quarter
 _TASTE: Final = 0.5  # share of the draws that come from a favourite genre
-_FOLLOW: Final = 0.6  # chance that who takes an original wants its sequel
-_SOON: Final = 0.5  # chance, at each later draw, that a wanted sequel is drawn
-_ORIGINAL_FIRST: Final = 0.9  # chance that who comes upon a sequel takes its unseen original
+_FOLLOW: Final = 0.6  # probability that a user of an original will want its sequel
+_SOON: Final = 0.5  # probability, at each later draw, that a pending sequel is drawn
+_ORIGINAL_FIRST: Final = 0.9  # probability that the unseen original replaces a drawn sequel
 _TRIES: Final = 24
-_SHELF_TRIES: Final = 8  # a favourite genre may be used up; then the whole catalogue serves
-_LONG_SHARE: Final = 4  # a profile of more than 1 / 4 of the catalogue is drawn as a race
-_TRACE: Final = 1e-9  # weight of the whole catalogue in a race, for when favourites are used up
+_SHELF_TRIES: Final = 8  # then the whole catalogue, as a genre may be exhausted
+_LONG_SHARE: Final = 4  # a history of more than 1 / 4 of the catalogue is drawn as a race
+_TRACE: Final = 1e-9  # weight of the whole catalogue in a race, if favourites are exhausted
 
 
 class Catalogue(NamedTuple):
-    """The items: who may be drawn how often, and what each is."""
+    """The items, with the tables to draw them."""
 
     weight: NDArray[np.float64]  # of each item
     kind: NDArray[np.int8]  # of each item: SINGLE, ORIGINAL or SEQUEL
-    label: NDArray[np.uint32]  # of each item, as given to the outside
+    label: NDArray[np.uint32]  # of each item: its public code
     start: NDArray[np.int64]  # of each shelf in the three arrays below, and their end
     member: NDArray[np.uint32]  # the items on the shelves
-    chance: NDArray[np.float64]  # alias tables, one for each shelf
+    keep: NDArray[np.float64]  # alias tables, one for each shelf
     alias: NDArray[np.uint32]
     mass: NDArray[np.float64]  # total weight of each shelf
     genre: NDArray[np.int64]  # shelf of each item's genre
@@ -66,11 +66,11 @@ class Workspace(NamedTuple):
     """Arrays that one thread reuses for all its users."""
 
     state: NDArray[np.uint64]  # of the random stream; longer than a cache line, unshared
-    consumed: NDArray[np.int32]  # of each item: the stamp of the last user who took it
-    pending: NDArray[np.int64]  # wanted sequels: their number, then they
-    favourites: NDArray[np.int64]  # shelves: row 0 for good, row 1 for the current epoch
+    consumed: NDArray[np.int32]  # of each item: the stamp of its last user
+    pending: NDArray[np.int64]  # sequels to come: their number, then their ranks
+    favourites: NDArray[np.int64]  # shelves: row 0 permanent, row 1 of the current epoch
     weights: NDArray[np.float64]  # of each item, in a race
-    keys: NDArray[np.float64]  # of each item, in a race, or its place; of each event, gaps in time
+    keys: NDArray[np.float64]  # of each item: key in a race, or position; of each event: time gap
 
 
 # --- Random numbers: splitmix64 ------------------------------------------------------------------
@@ -78,13 +78,13 @@ class Workspace(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def seed_stream(state: State, seed: np.uint64, stream: int, index: int) -> None:
-    """Start the stream of (seed, stream, index); mixing thrice keeps streams from overlapping."""
+    """Start the stream of (seed, stream, index); three rounds of mixing avoid overlaps."""
     state[0] = scramble(scramble(scramble(seed + _GOLDEN) + np.uint64(stream)) + np.uint64(index))
 
 
 @njit(nogil=True, cache=True)
 def uniform(state: State) -> float:
-    """Draw from the open interval (0, 1)."""
+    """Draw a number from the open interval (0, 1)."""
     state[0] += _GOLDEN
     return (np.float64(scramble(state[0]) >> _S12) + 0.5) * _UNIT
 
@@ -102,19 +102,19 @@ def uniforms(seed: np.uint64, stream: int, out: Floats) -> None:
 
 
 @njit(nogil=True, cache=True)
-def alias_tables(weight: Floats, start: Ints, mass: Floats, chance: Floats, alias: Codes) -> None:
-    """Build Vose's alias table of each shelf: position p is kept with `chance[p]`, else its alias.
+def alias_tables(weight: Floats, start: Ints, mass: Floats, keep: Floats, alias: Codes) -> None:
+    """Build Vose's alias table of each shelf: keep p with probability `keep[p]`, else its alias.
 
     Parameters
     ----------
     weight : float64[n]
-        Of each position of the shelves, all above zero.
+        Positive weight of each position of the shelves.
     start : int64[n_shelves + 1]
-        Where each shelf begins, and the end.
+        Start of each shelf, and the end.
     mass : float64[n_shelves]
         Total weight of each shelf.
-    chance, alias : float64[n], uint32[n]
-        The result; aliases count from their shelf's start.
+    keep, alias : float64[n], uint32[n]
+        The result; aliases count from the start of their shelf.
     """
     small = np.empty(weight.size, np.int64)
     large = np.empty(weight.size, np.int64)
@@ -123,9 +123,9 @@ def alias_tables(weight: Floats, start: Ints, mass: Floats, chance: Floats, alia
         size = start[shelf + 1] - first
         n_small = n_large = 0
         for p in range(size):
-            chance[first + p] = weight[first + p] * size / mass[shelf]
+            keep[first + p] = weight[first + p] * size / mass[shelf]
             alias[first + p] = p
-            if chance[first + p] < 1.0:
+            if keep[first + p] < 1.0:
                 small[n_small] = p
                 n_small += 1
             else:
@@ -135,42 +135,42 @@ def alias_tables(weight: Floats, start: Ints, mass: Floats, chance: Floats, alia
             n_small -= 1
             low, high = small[n_small], large[n_large - 1]
             alias[first + low] = high
-            chance[first + high] -= 1.0 - chance[first + low]
-            if chance[first + high] < 1.0:
+            keep[first + high] -= 1.0 - keep[first + low]
+            if keep[first + high] < 1.0:
                 n_large -= 1
                 small[n_small] = high
                 n_small += 1
-        for k in range(n_small):  # what rounding left over
-            chance[first + small[k]] = 1.0
+        for k in range(n_small):  # left over by rounding
+            keep[first + small[k]] = 1.0
 
 
 @njit(nogil=True, cache=True)
 def shift_of(epoch: int, size: int) -> int:
-    """Return how far popularity is turned on a shelf of this size in this epoch."""
+    """Return the rotation of the popularity on a shelf of this size in this epoch."""
     turns = (epoch + 1) * _TURN
     return int((turns - math.floor(turns)) * size)
 
 
 @njit(nogil=True, cache=True)
 def draw(cat: Catalogue, state: State, shelf: int, epoch: int) -> int:
-    """Draw an item from a shelf by popularity, as turned in this epoch (-1: not turned)."""
+    """Draw an item from a shelf by the popularity of an epoch (-1: not rotated)."""
     first = cat.start[shelf]
     size = cat.start[shelf + 1] - first
     point = uniform(state) * size
     p = int(point)
-    if point - p >= cat.chance[first + p]:
+    if point - p >= cat.keep[first + p]:
         p = int(cat.alias[first + p])
     if epoch >= 0:
         p = (p + shift_of(epoch, size)) % size
     return int(cat.member[first + p])
 
 
-# --- Profiles -----------------------------------------------------------------------------------
+# --- Histories ----------------------------------------------------------------------------------
 
 
 @njit(nogil=True, cache=True)
 def _fill_times(state: State, ties: float, seconds: int, gaps: Floats, times: Ints) -> None:
-    """Fill one user's times: a random start and span, random gaps; strictly rising but for ties."""
+    """Fill the times of one user, with random start, span and gaps; only ties are equal."""
     n_moments = 1
     total = 0.0
     gaps[0] = 0.0
@@ -180,9 +180,9 @@ def _fill_times(state: State, ties: float, seconds: int, gaps: Floats, times: In
             gaps[k] = -math.log(uniform(state))
             total += gaps[k]
             n_moments += 1
-    room = float(seconds - n_moments)
-    start = uniform(state) * room
-    span = uniform(state) * (room - start)
+    free = float(seconds - n_moments)
+    start = uniform(state) * free
+    span = uniform(state) * (free - start)
     moment = 0
     past = 0.0
     for k in range(times.size):
@@ -210,15 +210,15 @@ def _end_of_epoch(times: Ints, first: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _choose_favourites(cat: Catalogue, work: Workspace, row: int) -> None:
-    """Choose genres as the genres of popular items, so that taste leaves popularity as it is."""
+    """Choose the genres of popular items, so that taste does not change popularity."""
     for k in range(FAVOURITES):
         item = draw(cat, work.state, 0, -1)
         work.favourites[row, k] = cat.genre[item]
 
 
 @njit(nogil=True, cache=True)
-def _wanted(work: Workspace, stamp: int) -> int:
-    """Take a wanted sequel off the list, now and then; -1 if none."""
+def _pending_sequel(work: Workspace, stamp: int) -> int:
+    """Draw and remove a pending sequel with probability `_SOON`; -1 if there is none."""
     pending = work.pending
     if pending[0] == 0 or uniform(work.state) >= _SOON:
         return -1
@@ -231,7 +231,7 @@ def _wanted(work: Workspace, stamp: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _unconsumed(cat: Catalogue, work: Workspace, stamp: int, epoch: int, drift: float) -> int:
-    """Draw an untaken item from the catalogue or a favourite genre, of old or of this epoch."""
+    """Draw an unconsumed item from the catalogue or a favourite genre, of any epoch or this one."""
     state, consumed = work.state, work.consumed
     item = 0
     for attempt in range(_TRIES):
@@ -242,7 +242,7 @@ def _unconsumed(cat: Catalogue, work: Workspace, stamp: int, epoch: int, drift: 
         item = draw(cat, state, shelf, epoch if moved else -1)
         if consumed[item] != stamp:
             break
-    # Popularity so steep that all it offers is taken: go down it, by leaps, then by steps.
+    # All likely items are consumed: search the others, in leaps, then in steps.
     leap = 1
     while consumed[item] == stamp:
         item = (item + leap) % consumed.size
@@ -254,7 +254,7 @@ def _unconsumed(cat: Catalogue, work: Workspace, stamp: int, epoch: int, drift: 
 def _fill_short(
     cat: Catalogue, work: Workspace, stamp: int, drift: float, times: Ints, items: Codes
 ) -> None:
-    """Fill a profile event by event, drawing again what was taken before."""
+    """Fill a history one item at a time, with another draw for a consumed item."""
     state, consumed, pending, kind = work.state, work.consumed, work.pending, cat.kind
     epoch = -1
     pending[0] = 0
@@ -262,7 +262,7 @@ def _fill_short(
         if drift > 0.0 and _epoch(times[k]) != epoch:
             epoch = _epoch(times[k])
             _choose_favourites(cat, work, 1)
-        item = _wanted(work, stamp)
+        item = _pending_sequel(work, stamp)
         if item < 0:
             item = _unconsumed(cat, work, stamp, epoch, drift)
             unseen = kind[item] == SEQUEL and consumed[item - 1] != stamp
@@ -278,7 +278,7 @@ def _fill_short(
 
 @njit(nogil=True, cache=True)
 def _add_weights(cat: Catalogue, weights: Floats, shelf: int, epoch: int, share: float) -> None:
-    """Add the weights by which `draw` draws, times `share`."""
+    """Add the weights of `draw`, times `share`."""
     first = cat.start[shelf]
     size = cat.start[shelf + 1] - first
     shift = shift_of(epoch, size) if epoch >= 0 else 0
@@ -289,7 +289,7 @@ def _add_weights(cat: Catalogue, weights: Floats, shelf: int, epoch: int, share:
 
 @njit(nogil=True, cache=True)
 def _race_weights(cat: Catalogue, work: Workspace, drift: float, epoch: int) -> None:
-    """Fill the weights by which `_untaken` draws."""
+    """Fill the weights of `_unconsumed`."""
     work.weights[:] = 0.0
     _add_weights(cat, work.weights, 0, -1, _TRACE)
     for moved in range(2):
@@ -305,11 +305,11 @@ def _race_weights(cat: Catalogue, work: Workspace, drift: float, epoch: int) -> 
 
 @njit(nogil=True, cache=True)
 def _race(work: Workspace, stamp: int, items: Codes) -> None:
-    """Draw untaken items without replacement: exponential times by weight, the first ones win."""
+    """Draw unconsumed items without replacement, by the smallest exponential times."""
     for item in range(work.keys.size):
         key = -math.log(uniform(work.state)) / work.weights[item]
         work.keys[item] = np.inf if work.consumed[item] == stamp else key
-    order = np.argsort(work.keys)  # allocates, but once for a quarter of the catalogue
+    order = np.argsort(work.keys)  # allocates only for long histories
     for k in range(items.size):
         items[k] = order[k]
         work.consumed[order[k]] = stamp
@@ -319,7 +319,7 @@ def _race(work: Workspace, stamp: int, items: Codes) -> None:
 def _fill_long(
     cat: Catalogue, work: Workspace, stamp: int, drift: float, times: Ints, items: Codes
 ) -> None:
-    """Fill a profile by a race in each epoch, where drawing again would crawl."""
+    """Fill a history by a race in each epoch, which is faster for long histories."""
     first = 0
     while first < items.size:
         epoch = -1
@@ -335,10 +335,10 @@ def _fill_long(
 
 @njit(nogil=True, cache=True)
 def _shuffle(state: State, drift: float, times: Ints, items: Codes) -> None:
-    """Put a profile in random order, within its epochs if there is drift.
+    """Shuffle a history, within epochs if there is drift.
 
-    Popular items are drawn first; if they were taken first too, a user's past would not be like
-    the future even without drift.
+    Popular items are drawn first. Without a shuffle, past and future would differ even without
+    drift.
     """
     first = 0
     while first < items.size:
@@ -351,15 +351,15 @@ def _shuffle(state: State, drift: float, times: Ints, items: Codes) -> None:
 
 @njit(nogil=True, cache=True)
 def _originals_first(cat: Catalogue, work: Workspace, stamp: int, items: Codes) -> None:
-    """Let most sequels that came before their originals change places with them."""
-    place = work.keys
+    """Swap most sequels that precede their originals."""
+    position = work.keys
     for k in range(items.size):
-        place[items[k]] = k
+        position[items[k]] = k
     for k in range(items.size):
         item = int(items[k])
         if cat.kind[item] != SEQUEL or work.consumed[item - 1] != stamp:
             continue
-        other = int(place[item - 1])
+        other = int(position[item - 1])
         if other > k and uniform(work.state) < _ORIGINAL_FIRST:
             items[k], items[other] = item - 1, item
 
@@ -377,24 +377,24 @@ def fill_profiles(
     items: Codes,
     times: Ints,
 ) -> None:
-    """Draw the profiles of the users from `first` to before `last`, in time order.
+    """Draw the histories of the users from `first` to before `last`, in time order.
 
     Parameters
     ----------
     first, last : int
         The users.
     seed, stream : uint64, int
-        With the user's number, they determine all that is drawn for that user.
+        Together with the user's number, they determine the history.
     cat : Catalogue
         The items.
     habits : tuple of two floats and an int
-        The shares of drift and ties, and the seconds of the calendar.
+        The shares of drift and ties, and the seconds of the period.
     work : Workspace
-        Room to work in (`work.taken` all zero).
+        Working arrays (`work.consumed` all zero).
     offsets : int64[n_users + 1]
-        Where each user's events begin.
+        Start of the history of each user.
     items, times : uint32[n_rows], int64[n_rows]
-        The result: labels of items, and microseconds since 1970.
+        The result: item codes, and microseconds since 1970.
     """
     drift, ties, seconds = habits
     for user in range(first, last):

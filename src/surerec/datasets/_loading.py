@@ -1,4 +1,4 @@
-"""A data set by its name: from the cache, from its sources, or from a file at hand."""
+"""Loads a named data set from the cache, from its sources, or from a local copy."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 def load_dataset(
     name: str, *, path: str | os.PathLike[str] | None = None, **reading: Any
 ) -> Interactions:
-    r"""Load a data set of the catalogue, with its titles where it has them.
+    r"""Load a data set of the catalogue, with titles if it has any.
 
-    On first use it is downloaded into the cache, from the first of its sources that works.
-    ``origin`` of the result names that source. Every source gives the publisher's ids, and what
-    is read is compared with the numbers of users, items and rows in the catalogue.
+    The first use downloads it to the cache, from the first of its sources that works. ``origin``
+    of the result names that source. All sources have the publisher's ids. The numbers of users,
+    items and rows are compared with the catalogue.
 
     Parameters
     ----------
     name : str
         A name of the catalogue, such as "ml-100k".
     path : path-like, optional
-        What you have of it already: the publisher's zip archive, the unpacked folder, or
-        the file of ratings; titles are taken from the file beside it. Nothing is downloaded.
-        A copy with other ids or counts than published gets a name that says so.
+        A local copy: the publisher's zip archive, the unpacked folder, or the file of ratings,
+        with titles in the same folder. Nothing is downloaded. The name of a copy with other ids or
+        counts ends with "(not as published)".
     **reading
-        Passed on to :func:`surerec.read_interactions`: ``threshold``, ``n_rows``, …
+        Options of :func:`surerec.read_interactions`: ``rating_above``, ``n_rows``, …
 
     Returns
     -------
@@ -52,10 +52,9 @@ def load_dataset(
     Raises
     ------
     InputError
-        If there is no such set, `path` does not hold it, or what was downloaded is not what the
-        catalogue describes.
+        If the name is unknown, or `path` or the download is not this data set.
     FetchError
-        If no source could give it; the sentence names each and says why.
+        If all sources fail; the message has the reason for each.
 
     Examples
     --------
@@ -85,8 +84,8 @@ def load_dataset(
         defaults["origin"] = f"file {given.name}"
         if given.is_file() and not zipfile.is_zipfile(given):
             layout = _layout_of(dataset, given)
-            beside = [given.parent / each for each in layout.titles]
-            titles = [each for each in beside if each.is_file()]
+            paths = [given.parent / each for each in layout.titles]
+            titles = [each for each in paths if each.is_file()]
             found = _read(layout, [given], titles, defaults, reading)
         else:
             with _folder(dataset, given) as folder:
@@ -95,9 +94,9 @@ def load_dataset(
     if all_rows and (differs := difference(dataset, found)):
         if path is None:
             raise InputError(
-                f"{dataset.name} from {fetched.source} is not the published edition: {differs}. "
-                f"Fetch it again with `surerec datasets fetch {dataset.name} --force`, or pass "
-                "your own copy as path=."
+                f"{dataset.name} from {fetched.source} differs from the published edition: "
+                f"{differs}. Download it again with `surerec datasets fetch {dataset.name} "
+                "--force`, or pass your own copy as path=."
             )
         found.name = f"{dataset.name} (not as published)"
     return found
@@ -110,16 +109,16 @@ def _read(
     defaults: dict[str, Any],
     reading: dict[str, Any],
 ) -> Interactions:
-    """Read the ratings, and the first file of titles unless the caller has titles."""
+    """Read the ratings, and the first file of titles unless `reading` has titles."""
     if titles and not {"title", "titles"} & set(reading):
         defaults["titles"] = read_titles(titles[0])
     return read_interactions(ratings, **defaults | {"columns": layout.columns} | reading)
 
 
 def _layout_of(dataset: Dataset, file: Path) -> Layout:
-    """Return the layout that has a file of this name; a renamed one must explain itself."""
+    """Return the layout with a file of this name; a renamed file needs a header."""
     if ".tar" in file.suffixes or file.suffix == ".tgz":
-        raise InputError(f"{file}: unpack it first, and give the folder as path=.")
+        raise InputError(f"{file}: is a tar archive. Unpack it and pass the folder as path=.")
     plain = file.with_suffix("") if file.suffix == ".gz" else file
     for layout in dataset.layouts:
         if _match(layout.ratings, [plain]):
@@ -129,46 +128,48 @@ def _layout_of(dataset: Dataset, file: Path) -> Layout:
 
 @contextmanager
 def _folder(dataset: Dataset, given: Path) -> Iterator[Path]:
-    """Yield a folder as it is, and an archive as a folder for the time being."""
+    """Yield a folder, or a temporary folder with the files of an archive."""
     if not given.exists():
-        raise InputError(f"{given}: no such file or folder; give {dataset.title} as path=.")
+        raise InputError(
+            f"{given}: no such file or folder. Pass a copy of {dataset.title} as path=."
+        )
     if given.is_dir():
         yield given
         return
     patterns = [each for one in dataset.layouts for each in (*one.ratings, *one.titles)]
 
-    def wanted(names: Collection[str]) -> list[str]:
-        # Of two members with the same bare name the one nearer to the top is meant.
+    def choose(names: Collection[str]) -> list[str]:
+        # Prefer the member nearest to the top if two have the same bare name.
         nearest = sorted(names, key=lambda name: name.count("/"), reverse=True)
         by_name = {PurePosixPath(name).name: name for name in nearest}
         return [name for bare, name in by_name.items() if _match(patterns, [Path(bare)])]
 
     with TemporaryDirectory(prefix="surerec-") as temporary:
-        extract(given, wanted, Path(temporary))
+        extract(given, choose, Path(temporary))
         try:
             yield Path(temporary)
         except InputError as error:
-            # The folder will be gone: what is named is the archive that was given.
-            said = str(error).replace(f"{temporary}{os.sep}", f"{given}: ")
-            raise InputError(said) from error
+            # Name the archive instead of the temporary folder.
+            message = str(error).replace(f"{temporary}{os.sep}", f"{given}: ")
+            raise InputError(message) from error
 
 
 def _search(dataset: Dataset, folder: Path, given: Path) -> tuple[Layout, list[Path], list[Path]]:
-    """Find the files of a set in a folder, or one folder below."""
+    """Find the files of a data set in a folder or its subfolders."""
     here = [each for each in sorted(folder.iterdir()) if each.is_file()]
     below = [each for each in sorted(folder.glob("*/*")) if each.is_file()]
     for layout in dataset.layouts:
         for files in (here, below):
             if all(_match([pattern], files) for pattern in layout.ratings):
                 ratings = _match(layout.ratings, files)
-                beside = [each for each in ratings if each.parent == ratings[0].parent]
-                return layout, beside, _match(layout.titles, here + below)
-    looked_for = " or ".join(" and ".join(layout.ratings) for layout in dataset.layouts)
-    raise InputError(f"{given}: no {looked_for} in it, which {dataset.title} should have.")
+                same_folder = [each for each in ratings if each.parent == ratings[0].parent]
+                return layout, same_folder, _match(layout.titles, here + below)
+    missing = " or ".join(" and ".join(layout.ratings) for layout in dataset.layouts)
+    raise InputError(f"{given}: no {missing}. Pass a copy of {dataset.title} as path=.")
 
 
 def _match(patterns: Sequence[str], files: Sequence[Path]) -> list[Path]:
-    """Return the files that match, in the order of the patterns, then of the files."""
+    """Return the matching files, ordered by pattern, then by file."""
     return [
         file
         for pattern in patterns

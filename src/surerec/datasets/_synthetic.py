@@ -1,4 +1,4 @@
-"""Synthetic interactions of any size, with the effects that recommenders live on."""
+"""Synthetic interactions of any size, with popularity, taste, order and drift."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _EXAMPLE: Final = "synthetic:n_users=3000,n_items=1500,n_rows=120000,drift=0.5"
 
 
 def is_described(text: str) -> bool:
-    """Check whether a text asks for synthetic interactions.
+    """Return whether a text describes synthetic interactions.
 
     Examples
     --------
@@ -37,12 +37,12 @@ def is_described(text: str) -> bool:
 
 
 def synthetic_of(text: str) -> Interactions:
-    """Generate interactions by a text such as "synthetic:n_users=300,drift=0.5,random_state=4".
+    """Generate interactions from a text such as "synthetic:n_users=300,drift=0.5".
 
     Parameters
     ----------
     text : str
-        The settings of :func:`synthetic`; those that are left out keep their defaults.
+        Parameters of :func:`synthetic`; others keep their defaults.
 
     Examples
     --------
@@ -55,11 +55,11 @@ def synthetic_of(text: str) -> Interactions:
         name, _, value = (word.strip() for word in part.partition("="))
         if name not in known:
             raise InputError(
-                f"{shown(text)}: there is no setting {shown(name)}; there are {', '.join(known)}, "
-                f"as in {_EXAMPLE}."
+                f"{shown(text)}: unknown parameter {shown(name)}. Use {', '.join(known)}, as in "
+                f"{_EXAMPLE}."
             )
         if name in settings:
-            raise InputError(f"{shown(text)}: the setting {name} is there twice.")
+            raise InputError(f"{shown(text)}: the parameter {name} appears twice. Remove one.")
         settings[name] = _number(value, text, name)
     return synthetic(**settings)  # type: ignore[arg-type]  # which checks them
 
@@ -71,7 +71,7 @@ def _number(value: str, text: str, name: str) -> float:
             return kind(plain)
         except ValueError:
             continue
-    raise InputError(f"{shown(text)}: {name} is {shown(value)}; it must be a number.")
+    raise InputError(f"{shown(text)}: {name} is {shown(value)}. Pass a number.")
 
 
 _DAY: Final = DAY // 1_000_000  # seconds
@@ -79,7 +79,7 @@ _LARGEST_CODE: Final = 2**31 - 2
 _MOST_DAYS: Final = 1_000_000  # dates stay before the year 10000
 _N_GENRES: Final = 20
 
-# Independent random streams, one for each thing that is drawn.
+# Independent random streams.
 _LENGTHS, _LABELS, _SEQUELS, _GENRES, _PROFILES = range(5)
 
 
@@ -97,45 +97,44 @@ def synthetic(
     days: int = 730,
     random_state: int = 0,
 ) -> Interactions:
-    """Generate interactions that have the effects of real ones.
+    """Generate interactions with the effects of real ones.
 
-    Items have Zipf popularity, users profiles of log-normal length and a few favourite genres,
-    from which half of their items come.
-    Some items are sequels: who takes an original tends to take its sequel later, and seldom the
-    other way round. But for sequels and `drift`, the order of a profile is random: with neither,
-    a user's past and future are exchangeable. No user takes an item twice. Everything follows from
-    the arguments and the seed, whatever the number of threads.
+    Items have Zipf popularity. Histories have log-normal lengths, and half of a user's items come
+    from a few favourite genres. Some items are sequels: a user who consumes an original tends to
+    consume its sequel later, and seldom the other way round. The order of a history is otherwise
+    random: without sequels and `drift`, a user's past and future are exchangeable. No user
+    consumes an item twice. The arguments determine the result, for any number of threads.
 
     Parameters
     ----------
     n_users, n_items, n_rows : int
-        Number of users, items on offer, and interactions. Items that nobody takes do not appear.
+        Numbers of users, items and interactions. Items without an interaction do not appear.
     popularity : float, default=1.0
-        Zipf exponent: the item of rank r is drawn with a chance proportional to
-        ``r ** -popularity``. 0 makes all items alike; at most 10.
+        Zipf exponent: the item of rank r has a probability proportional to
+        ``r ** -popularity``. With 0, all items are equally popular; at most 10.
     length_spread : float, default=1.0
-        Standard deviation of the logarithm of the profile lengths, before they are cut to between
-        1 and `n_items`. 0 makes all profiles alike, to within 1; at most 10.
+        Standard deviation of the log length of histories, before clipping to 1 … `n_items`. With
+        0, lengths differ by at most 1; at most 10.
     sequels : float, default=0.3
-        Share of the items that are sequels of others, at most 0.5.
+        Share of the items that are sequels, at most 0.5.
     drift : float, default=0.0
-        Share of the draws that follow the fashion of the current quarter: other items are popular,
-        and users have other favourite genres. 0 makes the past like the future.
+        Share of the draws that follow the current quarter, in which other items are popular and
+        users have other favourite genres.
     ties : float, default=0.0
-        Share of the events that happen in the same second as the user's event before. With 0,
-        each user's times are strictly increasing.
+        Share of the interactions at the same second as the user's previous one. With 0, the times
+        of each user increase strictly.
     longest : int, optional
-        Length of one enormous profile, the first user's; no other is longer.
+        Length of the history of the first user; no other is longer.
     days : int, default=730
-        Length of the calendar, which begins with 2020. Users start anywhere in it.
+        Length of the period, which begins with 2020. Users start at random times.
     random_state : int, default=0
-        Of everything that is random.
+        Seed of all random choices.
 
     Returns
     -------
     Interactions
-        With users 1 … `n_users`, items from 1 … `n_items`, times in whole seconds, and titles:
-        "Story 17", and "Story 17, part 2" for its sequel.
+        Users 1 … `n_users`, items of 1 … `n_items`, times in whole seconds, and titles such as
+        "Story 17" and, for its sequel, "Story 17, part 2".
 
     Raises
     ------
@@ -164,13 +163,13 @@ def synthetic(
         check_number(name, value, 0, most, f"from 0 to {most:g}", ends=(True, True))
     check_random_state(random_state)
     lengths = _lengths(n_users, n_items, n_rows, length_spread, longest, random_state)
-    # The longest profile needs a second for each event.
+    # The longest history needs a second for each interaction.
     days = check_whole("days", days, -(-int(lengths.max()) // _DAY), _MOST_DAYS)
     offsets = np.concatenate(([0], np.cumsum(lengths)))
     items = np.empty(n_rows, np.uint32)
     times = np.empty(n_rows, np.int64)
     catalogue = _catalogue(n_items, popularity, sequels, random_state)
-    habits = float(drift), float(ties), days * _DAY
+    habits, seed = (float(drift), float(ties), days * _DAY), np.uint64(random_state)
 
     def draw(block: tuple[int, int]) -> None:
         work = kernels.Workspace(
@@ -182,15 +181,7 @@ def synthetic(
             keys=np.empty(n_items),
         )
         kernels.fill_profiles(
-            *block,
-            np.uint64(random_state),
-            _PROFILES,
-            catalogue,
-            habits,
-            work,
-            offsets,
-            items,
-            times,
+            *block, seed, _PROFILES, catalogue, habits, work, offsets, items, times
         )
 
     list(run_blocks(draw, equal_blocks(lengths)))
@@ -202,7 +193,7 @@ def synthetic(
         item_ids=np.arange(1, n_items + 1),
         titles=_titles(catalogue),
         name="synthetic",
-        origin=f"generated with seed {random_state}",
+        origin=f"generated with random_state={random_state}",
     )
 
 
@@ -216,19 +207,19 @@ def _lengths(
     n_users: int, n_items: int, n_rows: int, spread: float, longest: int | None, random_state: int
 ) -> NDArray[np.int64]:
     """Return log-normal lengths between 1 and `n_items` that sum to `n_rows`."""
-    from scipy.special import ndtri  # noqa: PLC0415  # a third of the time of importing surerec
+    from scipy.special import ndtri  # noqa: PLC0415  # slow to import
 
     log_weights = spread * ndtri(_uniforms(n_users, random_state, _LENGTHS))
     if longest is None:
         return _share_out(n_rows, log_weights, n_items)
     lengths = np.full(n_users, longest, np.int64)
-    # The first user has it, so that its thread starts early.
+    # The first user is the longest, so that its thread starts early.
     lengths[1:] = _share_out(n_rows - longest, log_weights[1:], longest)
     return lengths
 
 
 def _share_out(total: int, log_weights: NDArray[np.float64], most: int) -> NDArray[np.int64]:
-    """Share `total` out in proportion to weights, as whole numbers between 1 and `most`.
+    """Divide `total` in proportion to weights, into whole numbers between 1 and `most`.
 
     Examples
     --------
@@ -248,16 +239,16 @@ def _share_out(total: int, log_weights: NDArray[np.float64], most: int) -> NDArr
     exact = shares(low)
     whole = np.clip(exact.astype(np.int64), 1, most)
     while (left := total - int(whole.sum())) > 0:
-        room = np.flatnonzero(whole < most)
-        largest = np.argsort(whole[room] - exact[room], kind="stable")
-        whole[room[largest[:left]]] += 1
+        below = np.flatnonzero(whole < most)
+        largest = np.argsort(whole[below] - exact[below], kind="stable")
+        whole[below[largest[:left]]] += 1
     return whole
 
 
 def _catalogue(
     n_items: int, popularity: float, sequels: float, random_state: int
 ) -> kernels.Catalogue:
-    """Build the items: their popularity, sequels, genres and labels."""
+    """Build the items with popularity, sequels, genres and labels."""
     ranks = np.arange(n_items)
     weight = np.exp(-popularity * np.log1p(ranks))
 
@@ -273,17 +264,16 @@ def _catalogue(
     start = np.concatenate(([0], np.cumsum(sizes)))
     member = np.concatenate((ranks, np.argsort(genre, kind="stable"))).astype(np.uint32)
     mass = np.concatenate(([weight.sum()], np.bincount(genre, weight, used.size)))
-    chance, alias = np.empty(member.size), np.empty(member.size, np.uint32)
-    kernels.alias_tables(weight[member], start, mass, chance, alias)
+    keep, alias = np.empty(member.size), np.empty(member.size, np.uint32)
+    kernels.alias_tables(weight[member], start, mass, keep, alias)
+    label = np.argsort(_uniforms(n_items, random_state, _LABELS), kind="stable")
     return kernels.Catalogue(
         weight=weight,
         kind=kind,
-        label=np.argsort(_uniforms(n_items, random_state, _LABELS), kind="stable").astype(
-            np.uint32
-        ),
+        label=label.astype(np.uint32),
         start=start,
         member=member,
-        chance=chance,
+        keep=keep,
         alias=alias,
         mass=mass,
         genre=genre + 1,
@@ -291,7 +281,7 @@ def _catalogue(
 
 
 def _titles(catalogue: kernels.Catalogue) -> pl.DataFrame:
-    """Name each item after itself, and each sequel after its original."""
+    """Return the titles; a sequel is named after its original."""
     ids = catalogue.label.astype(np.int64) + 1
     sequel = catalogue.kind == kernels.SEQUEL
     named_after = np.where(sequel, np.roll(ids, 1), ids)

@@ -1,4 +1,4 @@
-"""Titles and genres of items, from each kind of file that data sets keep them in."""
+"""Titles and genres of items, read from the files of the data sets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Rows: TypeAlias = Iterator[tuple[str, str, str | None]]
 
-# As MovieLens' u.genre numbers them.
+# In the order of MovieLens' u.genre.
 _U_GENRES: Final = (
     "unknown", "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime", "Documentary",
     "Drama", "Fantasy", "Film-Noir", "Horror", "Musical", "Mystery", "Romance", "Sci-Fi",
@@ -28,7 +28,7 @@ _NO_GENRE: Final = ("unknown", "(no genres listed)")
 
 
 def read_titles(path: Path) -> pl.DataFrame:
-    """Read a file of titles; which kind it is shows in its name.
+    """Read a file of titles; its name determines the format.
 
     Parameters
     ----------
@@ -39,15 +39,15 @@ def read_titles(path: Path) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        Columns item_id, title and, if the file has any, genres: all of them strings.
+        String columns item_id, title and, if the file has any, genres.
 
     Raises
     ------
     InputError
-        If the file is not of that kind.
+        If the file has another format.
     """
     rows = _READERS.get(path.name.lower(), _recbole)
-    with damage_in_words(path, f"is not a file of titles as {path.name} should be"):
+    with damage_in_words(path, f"is not a file of titles in the format of {path.name}"):
         if path.suffix == ".parquet":
             return _products(path)
         columns = (Columns.Item, Columns.Title, Columns.Genres)
@@ -59,7 +59,7 @@ def read_titles(path: Path) -> pl.DataFrame:
 
 
 def _products(path: Path) -> pl.DataFrame:
-    """Return what a product is, as exactly as is known, how large, and its department."""
+    """Read products: the most specific type, with the package size, and the department."""
     size = pl.format(" ({})", pl.col("package_size").str.strip_chars()).fill_null("")
     what = pl.coalesce("product_type", "product_category", "department")
     return pl.read_parquet(path, glob=False).select(
@@ -70,7 +70,7 @@ def _products(path: Path) -> pl.DataFrame:
 
 
 def _text(path: Path) -> str:
-    """Decode UTF-8, else Latin-1: accents in Latin-1 are no valid UTF-8, so the two never mix."""
+    """Decode UTF-8, else Latin-1, whose accents are never valid UTF-8."""
     content = read_whole(path)
     try:
         return content.decode("utf-8-sig")
@@ -79,7 +79,7 @@ def _text(path: Path) -> str:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Return lines that hold something; titles may hold what `splitlines` cuts at."""
+    """Return the non-empty lines; titles may contain other separators of `splitlines`."""
     return (line for line in text.replace("\r\n", "\n").split("\n") if line)
 
 
@@ -97,7 +97,7 @@ def _movies_csv(text: str) -> Rows:
 
 
 def _movies_dat(text: str) -> Rows:
-    # Genres come last; a title may hold "::" itself.
+    # Genres come last; a title may contain "::".
     parts = (line.split("::") for line in _lines(text))
     return (
         (item, "::".join([title, *rest]), _genres(genres.split("|")))
@@ -106,7 +106,7 @@ def _movies_dat(text: str) -> Rows:
 
 
 def _u_item(text: str) -> Rows:
-    """Read the flags behind the title, two dates and an address: one for each genre."""
+    """Read the flags of the genres, which follow title, two dates and a URL."""
     for line in _lines(text):
         item, title, *more = line.split("|")
         names = (name for name, flag in zip(_U_GENRES, more[3:], strict=False) if flag == "1")
@@ -119,7 +119,7 @@ def _netflix(text: str) -> Rows:
 
 
 def _recbole(text: str) -> Rows:
-    """Read columns ``name:type``; the year, where there is one, goes back behind the title."""
+    """Read columns ``name:type``; append the year, if there is one, to the title."""
     lines = _lines(text)
     names = [column.partition(":")[0] for column in next(lines, "").split("\t")]
     item, title = names.index("item_id"), names.index("movie_title")

@@ -1,4 +1,4 @@
-"""The paper's tables and figures, run on data at hand."""
+"""The paper's experiments, run on the data of your choice."""
 
 from surerec.experiments._evaluating import Engine, Spread, Threads
 from surerec.experiments._run import reproduce, run

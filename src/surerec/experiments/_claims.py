@@ -1,4 +1,4 @@
-"""Where the paper's claims hold and where they do not, from the numbers of a run."""
+"""The paper's claims, tested on the numbers of a run."""
 
 from __future__ import annotations
 
@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import polars as pl
 
 from surerec.conformal import TOLERANCE
-from surerec.experiments._study import (
-    ALGORITHMS,
-    EXTRA,
-    LEVELS,
-    PLAIN,
-    RANKED,
-    SHOWN,
-    family,
-    paper_means,
-    titles_of,
-)
+from surerec.experiments import _study as study
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,25 +21,25 @@ _FAMILIES = ("mean", "median", "maximum", "minimum")
 _MUCH = 2.0  # "much faster" is at least twice as fast
 _STRONG = ("ICRS3", "ICRS4", "ICRS7", "ICRS8", "ICRS11", "ICRS12")
 _WEAK = ("ICRS2", "ICRS6", "ICRS10", "ICRS14")
-_NEAR = 1e-9  # the last bits of a sum
+_NEAR = 1e-9  # rounding of a sum
 _NAMED_AT_MOST = 4
-_SMALL = 0.1  # the "smaller values of ε" of the claim on efficiency
+_SMALL = 0.1  # the "smaller values of ε" of the paper's claim
 _MOST = 0.5  # "most" irrelevant items are filtered out
 
 
 class Claim(NamedTuple):
-    """A claim of the paper, and what the numbers say of it."""
+    """A claim of the paper, with its verdict."""
 
     title: str
     verdict: Verdict
     text: str
     points: tuple[str, ...] = ()
-    """What it is on each data set."""
+    """The result on each data set."""
 
 
 def all_claims(results: Results, ranks: pl.DataFrame) -> list[Claim]:
-    """Return every claim that the results can decide, with data sets by their titles."""
-    titles = titles_of(results.datasets)
+    """Return every claim that the results can decide."""
+    titles = study.titles_of(results.datasets)
 
     def named(table: pl.DataFrame) -> pl.DataFrame:
         return table.with_columns(pl.col("dataset").replace(titles))
@@ -67,14 +57,14 @@ def all_claims(results: Results, ranks: pl.DataFrame) -> list[Claim]:
 
 
 def verdict(n_true: int, n_all: int) -> Verdict:
-    """Return in one word how many of the cases bear a claim out."""
+    """Return the verdict on a claim that is true in `n_true` of `n_all` cases."""
     if n_true == n_all:
         return "holds"
     return "holds in part" if n_true else "does not hold"
 
 
 def listed(names: list[str]) -> str:
-    """Return names as a sentence has them.
+    """Join names with commas and "and".
 
     Examples
     --------
@@ -84,7 +74,7 @@ def listed(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def at_levels(validity: pl.DataFrame, levels: Iterable[float] = LEVELS) -> pl.DataFrame:
+def at_levels(validity: pl.DataFrame, levels: Iterable[float] = study.LEVELS) -> pl.DataFrame:
     """Keep some significance levels, by default those of the tables."""
     near = pl.any_horizontal((pl.col("epsilon") - level).abs() < TOLERANCE for level in levels)
     return validity.filter(near)
@@ -96,8 +86,8 @@ def _by_dataset(table: pl.DataFrame) -> Iterable[tuple[str, pl.DataFrame]]:
 
 
 def _families(ranks: pl.DataFrame) -> pl.DataFrame:
-    """Return the average rank of each family in each case, a metric on a data set."""
-    families = {name: family(name) for name in ALGORITHMS}
+    """Return the average rank of each family for each metric and data set."""
+    families = {name: study.family(name) for name in study.ALGORITHMS}
     named = ranks.filter(pl.col("rank").is_not_null()).with_columns(
         family=pl.col("algorithm").replace_strict(families)
     )
@@ -106,15 +96,15 @@ def _families(ranks: pl.DataFrame) -> pl.DataFrame:
 
 
 def _cases(kept: pl.Series, cases: pl.DataFrame) -> str:
-    """Return in how many cases a claim is kept, and where it is not."""
+    """Describe in how many cases a claim holds, and in which it does not."""
     n_true, n_all = int(kept.sum()), len(kept)
     words = f"{'all' if n_true == n_all else n_true or 'none'} of {n_all} cases"
     name = pl.format("{} on {}", pl.col("metric").str.to_uppercase(), "dataset")
-    broken = cases.filter(~kept).select(name).to_series().to_list()
-    more = len(broken) - _NAMED_AT_MOST
+    failed = cases.filter(~kept).select(name).to_series().to_list()
+    more = len(failed) - _NAMED_AT_MOST
     if more > 0:
-        broken = [*broken[:_NAMED_AT_MOST], f"{more} more"]
-    return f"{words} (a metric on a data set)" + (f"; not in {listed(broken)}." if broken else ".")
+        failed = [*failed[:_NAMED_AT_MOST], f"{more} more"]
+    return f"{words} (a metric on a data set)" + (f"; not in {listed(failed)}." if failed else ".")
 
 
 def mean_and_median_are_best(ranks: pl.DataFrame) -> Claim:
@@ -126,9 +116,9 @@ def mean_and_median_are_best(ranks: pl.DataFrame) -> Claim:
     averages = ranks.drop_nulls("rank").group_by("algorithm", maintain_order=True)
     best = averages.agg(pl.col("rank").mean()).filter(pl.col("rank") == pl.col("rank").min())
     text = (
-        f"Average ranks among the 20 algorithms, by what a measure takes over the profile: {means}."
-        " Mean and median measures both stand ahead of maximum and minimum measures in "
-        f"{_cases(kept, cases)} The best average rank is {best['rank'][0]:.1f}, of "
+        f"Average ranks among the 20 algorithms, by aggregation over the history: {means}. Mean "
+        "and median measures both rank ahead of maximum and minimum measures in "
+        f"{_cases(kept, cases)} The best average rank is {best['rank'][0]:.1f}, by "
         f"{listed(best['algorithm'].to_list())}."
     )
     return Claim("Mean and median measures rank best", verdict(int(kept.sum()), len(kept)), text)
@@ -147,7 +137,7 @@ def minimum_is_worst(ranks: pl.DataFrame) -> Claim:
                 ahead.append(name)
         parts.append(f"in {metric.upper()} on {listed(ahead) if ahead else 'no data set'}")
     text = (
-        "Minimum measures have the worst average rank of the four kinds in "
+        "Minimum measures have the worst average rank of the four families in "
         f"{_cases(kept, cases)} Each of {listed(list(_STRONG))} is ahead of each of "
         f"{listed(list(_WEAK))} {', and '.join(parts)}."
     )
@@ -159,42 +149,39 @@ def conformal_beats_precedence_mining(ranks: pl.DataFrame) -> Claim:
     ahead_of_plain, points = [], []
     for name, found in _by_dataset(ranks.filter(pl.col("metric") == "ap")):
         means = dict(found.select("algorithm", "mean").iter_rows())
-        mining = means[ALGORITHMS[0]]
-        ahead = [means[algorithm] > mining for algorithm in ALGORITHMS[1:]]
+        mining = means[study.ALGORITHMS[0]]
+        ahead = [means[algorithm] > mining for algorithm in study.ALGORITHMS[1:]]
         ahead_of_plain += ahead
-        words = f"{name}: {sum(ahead)} of {len(ahead)} than the plain product ({mining:.3f})"
-        if EXTRA in means:
-            top = sum(means[algorithm] > means[EXTRA] for algorithm in ALGORITHMS[1:])
-            words += f", {top} than the variant with I = 1 ({means[EXTRA]:.3f})"
+        words = f"{name}: {sum(ahead)} of {len(ahead)} beat the plain product ({mining:.3f})"
+        if study.EXTRA in means:
+            top = sum(means[algorithm] > means[study.EXTRA] for algorithm in study.ALGORITHMS[1:])
+            words += f", {top} beat the variant with I = 1 ({means[study.EXTRA]:.3f})"
         points.append(f"{words}.")
     return Claim(
         "Conformal algorithms rank better than plain Precedence Mining",
         verdict(sum(ahead_of_plain), len(ahead_of_plain)),
-        "How many of the conformal algorithms have a higher AP:",
+        "Number of conformal algorithms with a higher AP:",
         tuple(points),
     )
 
 
 def inductive_is_faster(times: pl.DataFrame) -> Claim:
-    """Compute the factors between the inductive measures and the other algorithms.
-
-    An inductive recommender stands here for the measure in the middle of the 17.
-    """
+    """Compare the execution time of the other algorithms with the median inductive measure."""
     points, found = [], []
     for name, table in _by_dataset(times):
-        consumed = dict(table.select("algorithm", "median_ms").iter_rows())
-        inductive = [time for algorithm, time in consumed.items() if algorithm.startswith("ICRS")]
+        times_of = dict(table.select("algorithm", "median_ms").iter_rows())
+        inductive = [time for algorithm, time in times_of.items() if algorithm.startswith("ICRS")]
         middle = median(inductive)
-        factors = {algorithm: time / middle for algorithm, time in consumed.items()}
+        factors = {algorithm: time / middle for algorithm, time in times_of.items()}
         found.append(factors)
         points.append(
-            f"{name}: the middle one of the {len(inductive)} measures takes {middle:.2f} ms. "
+            f"{name}: the median of the {len(inductive)} measures takes {middle:.2f} ms. "
             f"CRS-max takes {factors['CRS-Max']:.1f} times as long with sorted search and "
-            f"{factors[PLAIN]:.1f} times as long in the paper's O(n_c·l·m) form, Precedence Mining "
-            f"{factors[ALGORITHMS[0]]:.1f} times."
+            f"{factors[study.PLAIN]:.1f} times as long in the paper's O(n_c·l·m) form; Precedence "
+            f"Mining takes {factors[study.ALGORITHMS[0]]:.1f} times as long."
         )
-    much = [each[name] >= _MUCH for name in (PLAIN, "CRS-Max") for each in found]
-    text = f"It holds where both forms of CRS-max take at least {_MUCH:g} times as long:"
+    much = [each[name] >= _MUCH for name in (study.PLAIN, "CRS-Max") for each in found]
+    text = f"The claim holds if both forms of CRS-max take at least {_MUCH:g} times as long:"
     title = "Inductive is much faster than transductive"
     return Claim(title, verdict(sum(much), len(much)), text, tuple(points))
 
@@ -210,7 +197,7 @@ def excesses(validity: pl.DataFrame) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        algorithm, epsilon, validity_error, at the level at which each exceeds it by most.
+        algorithm, epsilon, validity_error, at the level with the largest excess.
     """
     return (
         at_levels(validity)
@@ -223,7 +210,10 @@ def excesses(validity: pl.DataFrame) -> pl.DataFrame:
 
 
 def _validity(validity: pl.DataFrame, split: str) -> tuple[Verdict, tuple[str, ...]]:
-    """Return who exceeds ε on each data set; most must, for the claim to fail altogether."""
+    """Return the verdict, and the algorithms whose error exceeds ε on each data set.
+
+    The claim does not hold if most algorithms exceed ε.
+    """
     points = []
     n_above = n_all = 0
     for name, table in _by_dataset(validity.filter(pl.col("split") == split)):
@@ -234,13 +224,13 @@ def _validity(validity: pl.DataFrame, split: str) -> tuple[Verdict, tuple[str, .
         words = f"{name}: {len(above) or 'none'} of {len(names)}"
         if len(above):
             worst, epsilon, error = above.row(0)
-            words += f", most {worst} with an error of {error:.3f} at ε = {epsilon:g}"
+            words += f", worst {worst} with an observed error of {error:.3f} at ε = {epsilon:g}"
             if kept := [each for each in names if each not in set(above["algorithm"])]:
-                words += f"; {listed(kept)} {'does' if len(kept) == 1 else 'do'} not"
+                words += f"; not {listed(kept)}"
         words += "."
         others = excesses(table.filter(pl.col("algorithm").str.starts_with("CRS"))).rows()
         if parts := [f"{each} ({error:.3f} at ε = {level:g})" for each, level, error in others]:
-            words += f" Of the transductive algorithms: {listed(parts)}."
+            words += f" Transductive algorithms above ε: {listed(parts)}."
         points.append(words)
     if not n_above:
         return "holds", tuple(points)
@@ -248,50 +238,49 @@ def _validity(validity: pl.DataFrame, split: str) -> tuple[Verdict, tuple[str, .
 
 
 def valid_in_time_order(validity: pl.DataFrame) -> Claim:
-    """Return which measures keep the error below ε when the test items are the later ones."""
-    levels = ", ".join(f"{level:g}" for level in LEVELS)
+    """Test whether the observed error stays within ε when the test items are the later ones."""
+    levels = ", ".join(f"{level:g}" for level in study.LEVELS)
     text = (
-        "Inductive measures whose error exceeds ε by more than two standard errors, at one of "
-        f"ε = {levels}:"
+        "Inductive measures whose observed error exceeds ε by more than two standard errors, at "
+        f"one of ε = {levels}:"
     )
     found, points = _validity(validity, "time")
     return Claim("The error stays within ε in time order", found, text, points)
 
 
 def valid_at_random(validity: pl.DataFrame) -> Claim:
-    """Return which measures keep the error below ε under the random split."""
+    """Test whether the observed error stays within ε under the random split."""
     found, points = _validity(validity, "random")
     text = (
-        "The same with calibration and test items drawn at random from what follows the training "
-        "items, as the guarantee assumes."
+        "The same with calibration and test items drawn at random from the items after the "
+        "training items, as the guarantee assumes."
     )
     if found == "holds" and _validity(validity, "time")[0] != "holds":
         text += (
-            " So what breaks the promise in time order is the order: later items conform less "
-            "than calibration items."
+            " So time order breaks the guarantee: later items conform less than calibration items."
         )
     return Claim("The error stays within ε under the random split", found, text, points)
 
 
 def efficient(validity: pl.DataFrame) -> Claim:
-    """Return whether small ε already filters out most irrelevant items."""
-    shown = (pl.col("split") == "time") & pl.col("algorithm").is_in(SHOWN)
+    """Test whether a small ε excludes most irrelevant items."""
+    shown = (pl.col("split") == "time") & pl.col("algorithm").is_in(study.SHOWN)
     found = at_levels(validity.filter(shown), [_SMALL])
     parts = []
     for name, table in _by_dataset(found):
         errors = table["efficiency_error"].to_numpy()
         parts.append(f"{errors.min():.3f} to {errors.max():.3f} on {name}")
     text = (
-        f"At ε = {_SMALL:g}, in time order, the sets of {listed(list(SHOWN))} let in this share "
-        f"of the irrelevant items: {listed(parts)}. Most are filtered out where it is below 0.5."
+        f"At ε = {_SMALL:g}, in time order, the sets of {listed(list(study.SHOWN))} contain this "
+        f"share of the irrelevant items: {listed(parts)}. Below 0.5, most of them are excluded."
     )
     kept = int((found["efficiency_error"] < _MOST).sum())
-    title = "Small ε already filters most irrelevant items out"
+    title = "A small ε excludes most irrelevant items"
     return Claim(title, verdict(kept, len(found)), text)
 
 
 def noise_floor(ranks: pl.DataFrame) -> Claim:
-    """Compare ICRS1 and ICRS5, which rank alike by algebra (paper.md 4), here and in the paper."""
+    """Compare ICRS1 and ICRS5, which rank items identically (paper.md 4), here and in the paper."""
 
     def difference(table: pl.DataFrame, index: list[str], values: str) -> float:
         pair = table.filter(pl.col("algorithm").is_in(["ICRS1", "ICRS5"]))
@@ -299,14 +288,17 @@ def noise_floor(ranks: pl.DataFrame) -> Claim:
         return float(max((wide["ICRS1"] - wide["ICRS5"]).abs()))
 
     ours = difference(ranks, ["metric", "dataset"], "mean")
-    theirs = {metric: difference(paper_means(metric), ["dataset"], "paper") for metric in RANKED}
+    theirs = {
+        metric: difference(study.paper_means(metric), ["dataset"], "paper")
+        for metric in study.RANKED
+    }
     alike = ours < _NEAR
     words = "here they do, in every metric" if alike else f"here they differ by up to {ours:.4f}"
     paper_words = listed([f"{value:.2f} in {metric.upper()}" for metric, value in theirs.items()])
     text = (
-        f"With I = 1 measure 1 is measure 5 divided by the number of users, so both rank alike: "
-        f"{words}. In the paper's table they differ by up to {paper_words}: differences of that "
-        "size between its algorithms say nothing."
+        "With I = 1, measure 1 is measure 5 divided by the number of users, so both rank items "
+        f"identically: {words}. In the paper's table they differ by up to {paper_words}. "
+        "Differences of that size between its algorithms are noise."
     )
     title = "ICRS1 and ICRS5 are one algorithm: the noise floor"
     return Claim(title, "for comparison" if alike else "does not hold", text)

@@ -1,4 +1,4 @@
-"""Every algorithm on every chosen user, on this machine's cores or on a cluster; and tuning."""
+"""Evaluation of every algorithm on every chosen user, and parameter sweeps."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _USERS_AT_ONCE = 10
 
 
 class Spread(Protocol):
-    """Runs a task on many pieces of work with the statistics of one data set."""
+    """Runs a task on many inputs with the statistics of one data set."""
 
     def __call__(
         self,
@@ -51,24 +51,24 @@ class Spread(Protocol):
         work: Sequence[Any],
         description: str,
     ) -> list[Any]:
-        """Return the answers, which JSON can hold, in the order of the work."""
+        """Return the results, which must be JSON types, in the order of the inputs."""
 
 
 class Engine(Protocol):
-    """Holds the statistics of a data set where work is done on them."""
+    """Gives workers access to the statistics of a data set."""
 
     def holding(
         self, statistics: PrecedenceStatistics, folder: Path
     ) -> AbstractContextManager[Spread]:
-        """Share the statistics with all workers; what that takes on disk goes into the folder."""
+        """Share the statistics with all workers; temporary files go to `folder`."""
 
 
 class Threads:
-    """Works on this machine, on all cores."""
+    """Runs on all cores of this machine."""
 
     @contextmanager
     def holding(self, statistics: PrecedenceStatistics, folder: Path) -> Iterator[Spread]:  # noqa: ARG002
-        """Keep the statistics in memory."""
+        """Share the statistics in memory."""
 
         def spread(
             task: Callable[[PrecedenceStatistics, Any], Any], work: Sequence[Any], description: str
@@ -81,14 +81,14 @@ class Threads:
 def judge(
     statistics: PrecedenceStatistics, split: Split, candidates: NDArray[np.int64]
 ) -> Iterator[tuple[str, Judgement]]:
-    """Let every algorithm judge the candidates, with the user's own profile left out of all counts.
+    """Yield the judgement of every algorithm on the candidates; counts leave the user out.
 
-    The rows of the training items are found once for the 17 measures, those of the calibration
-    items once for both CRS.
+    The 17 measures share the rows of the training items, and both CRS share those of the
+    calibration items.
     """
     known = ProfileRows(statistics, split.known, split.user)
     yield ALGORITHMS[0], Judgement(log_score(known, None)[candidates])
-    # The product of the one largest factor ranks as the largest count does.
+    # The product of the single largest factor ranks like the largest count.
     yield EXTRA, Judgement(aggregate(known, "count", "maximum")[candidates])
     del known
 
@@ -112,13 +112,13 @@ def evaluate_users(
 ) -> pl.DataFrame:
     """Evaluate all algorithms, in time order and under the random split.
 
-    Users are kept in files of the folder, so that an interrupted run goes on.
+    Finished users are stored in the folder, so that an interrupted run can resume.
 
     Returns
     -------
     polars.DataFrame
-        A row for each split, user and algorithm, with the metrics, the expected hits at each k, and
-        for each significance level the validity error, efficiency error and set size.
+        A row for each split, user and algorithm: the metrics, the expected hits at each k, and
+        the validity error, efficiency error and set size at each significance level.
     """
     users = choose_users(interactions, settings.n_users, random_state=settings.random_state)
     starts = range(0, len(users), _USERS_AT_ONCE)
@@ -156,9 +156,9 @@ def _evaluate_some(
 
 
 def extra_users(statistics: PrecedenceStatistics, settings: StudySettings) -> pl.DataFrame:
-    """Evaluate the extra measures on the users of the other algorithms, as `evaluate_users` does.
+    """Evaluate the extra measures on the same users, as `evaluate_users` does.
 
-    They are trained here, once, whichever engine evaluates the others.
+    They are trained once, on this machine, with any engine.
     """
     fitted = {
         f"ICRS-{measure}": as_measure(measure, random_state=settings.random_state).fit(statistics)
@@ -175,13 +175,13 @@ def extra_users(statistics: PrecedenceStatistics, settings: StudySettings) -> pl
 def tuning_table(
     name: str, interactions: Interactions, settings: StudySettings, spread: Spread
 ) -> pl.DataFrame:
-    """Sweep I with the paper's shares, and the shares with two of the good measures.
+    """Sweep I with the paper's shares, and the shares with two good measures.
 
     Returns
     -------
     polars.DataFrame
         sweep ("top" or "shares"), algorithm, top, training, calibration, and the mean AP and AUC
-        with their standard errors. Shares that leave nothing to test are absent.
+        with their standard errors. Shares without test items are left out.
     """
     paper = Shares()
     runs: list[tuple[str, str, int | None, Shares]] = [
@@ -208,7 +208,7 @@ def _tune(
     statistics: PrecedenceStatistics,
     run: tuple[str, str, int | None, Shares],
 ) -> dict[str, object]:
-    """Measure one setting over some users."""
+    """Evaluate one setting on some users."""
     sweep, algorithm, top, shares = run
     model: Recommender = PrecedenceMining(top=top)
     if algorithm != ALGORITHMS[0]:

@@ -1,4 +1,4 @@
-"""The paper's figures, and the one that tells the truth about validity; they need matplotlib."""
+"""The paper's figures, and one of nominal against observed errors; they need matplotlib."""
 
 from __future__ import annotations
 
@@ -12,21 +12,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from scikit_posthocs import critical_difference_diagram
 
 from surerec._progress import progress
-from surerec.experiments._study import (
-    ALGORITHMS,
-    EXTRA,
-    PLAIN,
-    RANKED,
-    SHOWN,
-    SPLITS,
-    average_ranks_table,
-    family,
-    file_names,
-    friedman_table,
-    paper_average_ranks,
-    paper_tables,
-    titles_of,
-)
+from surerec.experiments import _study as study
 from surerec.measures import find_measure
 from surerec.reports.figures import LINES, Line, panels, plain, render, styled
 
@@ -51,9 +37,9 @@ _UNIT: dict[str, Any] = {
     "xticks": (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
     "yticks": (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
     "aspect": "equal",
-    "xlabel": "significance level ε",
+    "xlabel": "nominal error: significance level ε",
 }
-_TRUTH: Final = (
+_SERIES: Final = (
     ("ICRS12", "time", "ICRS12 (mean ratio), in time order", Line("#D55E00", "-", "o")),
     ("ICRS12", "random", "ICRS12 (mean ratio), random split", LINES[0]._replace(marker="s")),
     ("ICRS2", "time", "ICRS2 (minimum count), in time order", LINES[2]),
@@ -65,7 +51,7 @@ _FAMILIES: Final = {
     "minimum": Line("#D55E00", "-", "v"),
     "not inductive": Line("#000000", "-", "D"),
 }
-_WIDE, _WIDTH = 1000, 0.82  # decades with room for more numbers; width of an algorithm's bars
+_WIDE, _WIDTH = 1000, 0.82  # axis range with sparse ticks; width of an algorithm's bars
 
 
 def draw_figures(
@@ -80,12 +66,12 @@ def draw_figures(
     ranks : polars.DataFrame
         Its table of ranks.
     k : int
-        The cut of precision, recall and F1.
+        List length of precision, recall and F1.
 
     Yields
     ------
     name, formats : str, dict of str to bytes
-        The name of the file without its ending, and its content for each ending.
+        The file name without ending, and the content for each ending.
     """
     planned = plans(results, ranks, k)
     with progress("Figures", total=len(planned)) as advance:
@@ -97,12 +83,12 @@ def draw_figures(
 
 
 def plans(results: Results, ranks: pl.DataFrame, k: int) -> dict[str, Callable[[], Figure]]:
-    """Return what draws each figure that the results allow, by its name."""
-    titles = titles_of(results.datasets)
+    """Return functions that draw each figure that the results allow, by name."""
+    titles = study.titles_of(results.datasets)
     found: dict[str, Callable[[], Figure]] = {}
-    for dataset, file in file_names(titles).items():
+    for dataset, file in study.file_names(titles).items():
         own = results.validity.filter(pl.col("dataset") == dataset), titles[dataset]
-        found[f"truth-{file}"] = partial(truth, *own)
+        found[f"nominal-{file}"] = partial(nominal_and_observed, *own)
         for kind in ("validity", "efficiency"):
             found[f"{kind}-{file}"] = partial(by_split, *own, f"{kind}_error")
     found["top-k"] = partial(top_k, results.metrics, titles, k)
@@ -119,46 +105,46 @@ def _errors(table: pl.DataFrame, split: str, algorithm: str) -> pl.DataFrame:
 
 
 def by_split(table: pl.DataFrame, title: str, column: str) -> Figure:
-    """Draw validity or efficiency error against ε, in time order and under the random split."""
+    """Draw the validity or efficiency error against ε, for both splits."""
     figure, all_axes = panels(1, 2, (8.0, 4.6))
     figure.suptitle(plain(f"{title}: {column.removesuffix('_error')}"), fontsize=11.5)
-    for axes, (split, words) in zip(all_axes, SPLITS.items(), strict=True):
-        for number, (algorithm, line) in enumerate(zip(SHOWN, LINES, strict=False)):
+    for axes, (split, words) in zip(all_axes, study.SPLITS.items(), strict=True):
+        for number, (algorithm, line) in enumerate(zip(study.SHOWN, LINES, strict=False)):
             found = _errors(table, split, algorithm)
             measure = find_measure(algorithm).readable.replace("-", " ")
             axes.plot(
                 found["epsilon"],
                 found[column],
                 label=f"{algorithm} ({measure})",
-                markevery=(number, len(SHOWN)),  # in turn, as the curves run close together
+                markevery=(number, len(study.SHOWN)),  # in turn, as the curves run close together
                 clip_on=False,
                 **line.thin(),
             )
         if column == "validity_error":
-            axes.plot([0, 1], [0, 1], label="error = ε", **_DIAGONAL)
-        axes.set(title=words, ylabel=column.replace("_", " "), **_UNIT)
+            axes.plot([0, 1], [0, 1], label="observed = nominal", **_DIAGONAL)
+        axes.set(title=words, ylabel=f"observed {column.replace('_', ' ')}", **_UNIT)
     handles, labels = figure.axes[-1].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3)
     return figure
 
 
-def truth(table: pl.DataFrame, title: str) -> Figure:
-    """Draw what a mean measure promises and keeps, in both splits, beside a minimum measure.
+def nominal_and_observed(table: pl.DataFrame, title: str) -> Figure:
+    """Draw the observed error of a mean measure in both splits, and of a minimum measure.
 
     The bands are two standard errors to either side.
     """
     figure, all_axes = panels(1, 1, (6.0, 5.6))
     axes = next(all_axes)
     axes.fill_between([0, 1], [0, 1], [1, 1], color="#000000", alpha=0.05, linewidth=0)
-    axes.text(0.04, 0.955, "more errors than promised", va="top", color="#4d4d4d", fontsize=9.5)
-    axes.plot([0, 1], [0, 1], label="error = ε, the promise", **_DIAGONAL)
-    for algorithm, split, label, line in _TRUTH:
+    axes.text(0.04, 0.955, "more errors than nominal", va="top", color="#4d4d4d", fontsize=9.5)
+    axes.plot([0, 1], [0, 1], label="observed = nominal (ε)", **_DIAGONAL)
+    for algorithm, split, label, line in _SERIES:
         found = _errors(table, split, algorithm)
         at, middle = found["epsilon"], found["validity_error"]
         reach = 2 * found["standard_error"].fill_null(0)
         axes.fill_between(at, middle - reach, middle + reach, color=line.color, alpha=0.2, lw=0)
         axes.plot(at, middle, label=label, **line.thin())
-    words = "error: share of consumed items that the set missed"
+    words = "observed error: share of consumed items outside the set"
     axes.set(title=plain(title), ylabel=words, **_UNIT)
     axes.legend(loc="lower right")
     return figure
@@ -167,7 +153,7 @@ def truth(table: pl.DataFrame, title: str) -> Figure:
 def top_k(metrics: pl.DataFrame, titles: Mapping[str, str], k: int) -> Figure:
     """Draw precision, recall and F1 at k of every algorithm and data set, in time order."""
     figure, all_axes = panels(3, 1, (9.6, 9.0))
-    names, total = [*ALGORITHMS, EXTRA], len(titles)
+    names, total = [*study.ALGORITHMS, study.EXTRA], len(titles)
     width = _WIDTH / total
     order = pl.DataFrame({"algorithm": names})
     for axes, metric in zip(all_axes, ("precision", "recall", "f1"), strict=True):
@@ -194,9 +180,9 @@ def top_k(metrics: pl.DataFrame, titles: Mapping[str, str], k: int) -> Figure:
 
 
 def times(table: pl.DataFrame, titles: Mapping[str, str]) -> Figure:
-    """Draw the time of a recommendation on a logarithmic scale: the median, and up to the 90%."""
-    names = list(ALGORITHMS)
-    names.insert(names.index("CRS-Max") + 1, PLAIN)
+    """Draw the time of a recommendation on a log scale, from the median to the 90th percentile."""
+    names = list(study.ALGORITHMS)
+    names.insert(names.index("CRS-Max") + 1, study.PLAIN)
     figure, all_axes = panels(1, 1, (8.0, 7.0 + 0.25 * len(titles)))
     axes = next(all_axes)
     for number, (dataset, title) in enumerate(titles.items()):
@@ -220,33 +206,33 @@ def times(table: pl.DataFrame, titles: Mapping[str, str]) -> Figure:
 
 
 def _diagrams(ranks: pl.DataFrame) -> dict[str, list[Diagram]]:
-    """Return title, average ranks and CD of ours (of two data sets or more) and of the paper."""
-    tests, averages = friedman_table(ranks), average_ranks_table(ranks)
-    paper_cd = paper_tables()["friedman"]["critical_difference"]
-    found: dict[str, list[Diagram]] = {metric: [] for metric in RANKED}
+    """Return title, average ranks and CD of our results (if of several data sets) and the paper."""
+    tests, averages = study.friedman_table(ranks), study.average_ranks_table(ranks)
+    paper_cd = study.paper_tables()["friedman"]["critical_difference"]
+    found: dict[str, list[Diagram]] = {metric: [] for metric in study.RANKED}
     for test in [] if tests is None else tests.to_dicts():
         own = averages.filter(metric=test["metric"]).select("algorithm", "rank")
-        title = f"{test['metric'].upper()}: {test['datasets']} data sets at hand"
+        title = f"{test['metric'].upper()}: {test['datasets']} data sets of this run"
         found[test["metric"]].append((title, dict(own.iter_rows()), test["cd"]))
     for metric, diagrams in found.items():
         title = f"{metric.upper()}: the paper's 7 data sets"
-        diagrams.append((title, paper_average_ranks(metric), paper_cd))
+        diagrams.append((title, study.paper_average_ranks(metric), paper_cd))
     return found
 
 
 def critical_differences(diagrams: Sequence[Diagram]) -> Figure:
-    """Draw diagrams below each other: average ranks, best to the left; bars join what is alike."""
+    """Draw critical difference diagrams; bars join algorithms that do not differ."""
     figure, all_axes = panels(len(diagrams), 1, (8.0, 4.2 * len(diagrams)))
     for axes, (title, ranks, cd) in zip(all_axes, diagrams, strict=True):
-        apart = np.subtract.outer(*[list(ranks.values())] * 2)
-        alike = pd.DataFrame(np.where(np.abs(apart) < cd, 1.0, 0.0), list(ranks), list(ranks))
+        difference = np.subtract.outer(*[list(ranks.values())] * 2)
+        same = pd.DataFrame(np.where(np.abs(difference) < cd, 1.0, 0.0), list(ranks), list(ranks))
         critical_difference_diagram(
             dict(ranks),
-            alike,
+            same,
             ax=axes,
             label_fmt_left="{label}  {rank:.2f}",
             label_fmt_right="{rank:.2f}  {label}",
-            color_palette={name: _FAMILIES[family(name)].color for name in ranks},
+            color_palette={name: _FAMILIES[study.family(name)].color for name in ranks},
         )
         axes.set_title(f"{title} (CD = {cd:.2f})")
     return figure

@@ -1,4 +1,4 @@
-"""The report on a run: what came out, beside the paper, in words, tables and figures."""
+"""The report of a run: claims, tables and figures, compared with the paper."""
 
 from __future__ import annotations
 
@@ -9,22 +9,9 @@ import polars as pl
 
 from surerec._files import file_aside
 from surerec.evaluation import write_table
+from surerec.experiments import _study as study
 from surerec.experiments._claims import all_claims, at_levels, listed
 from surerec.experiments._settings import versions
-from surerec.experiments._study import (
-    ALGORITHMS,
-    EXTRA,
-    LEVELS,
-    RANKED,
-    SPLITS,
-    comparison_table,
-    file_names,
-    friedman_table,
-    load_texts,
-    paper_tables,
-    ranks_table,
-    titles_of,
-)
 from surerec.reports import (
     Bullets,
     Heading,
@@ -46,9 +33,9 @@ if TYPE_CHECKING:
 
 _TITLE = "The Inductive Conformal Recommender System, reproduced"
 _NONE = "–"
-_LET_IN = "{efficiency_error:.3f} ({set_size:,.0f})"
+_INCLUDED = "{efficiency_error:.3f} ({set_size:,.0f})"
 _TIME = "{median_ms:.3f} ({p90_ms:.3f})"
-_TEXTS: dict[str, dict[str, str]] = load_texts("report.json")
+_TEXTS: dict[str, dict[str, str]] = study.load_texts("report.json")
 
 
 def write_report(results: Results, settings: StudySettings, output: Path) -> None:
@@ -59,11 +46,11 @@ def write_report(results: Results, settings: StudySettings, output: Path) -> Non
     results : Results
         The tables of a run.
     settings : StudySettings
-        What was run.
+        The settings of the run.
     output : Path
-        The folder of the run. It gets ``figures/`` (PNG, SVG, PDF), ``report.html``, which needs
-        no other file, and ``ranks``, ``friedman`` (for two data sets or more) and ``comparison`` as
-        CSV and Parquet.
+        The folder of the run. The report writes ``figures/`` (PNG, SVG, PDF), a self-contained
+        ``report.html``, and ``ranks``, ``friedman`` (for two data sets or more) and ``comparison``
+        as CSV and Parquet.
 
     Raises
     ------
@@ -74,8 +61,12 @@ def write_report(results: Results, settings: StudySettings, output: Path) -> Non
     from surerec.experiments._figures import draw_figures  # noqa: PLC0415  # an extra
 
     (output / "figures").mkdir(parents=True, exist_ok=True)
-    ranks = ranks_table(results.metrics)
-    own = {"ranks": ranks, "friedman": friedman_table(ranks), "comparison": comparison_table(ranks)}
+    ranks = study.ranks_table(results.metrics)
+    own = {
+        "ranks": ranks,
+        "friedman": study.friedman_table(ranks),
+        "comparison": study.comparison_table(ranks),
+    }
     for name, table in own.items():
         if table is not None:
             write_table(table, output / f"{name}.csv")
@@ -95,23 +86,23 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def report_blocks(results: Results, ranks: pl.DataFrame, settings: StudySettings) -> list[Block]:
-    """Return what the report holds, section by section."""
-    titles = titles_of(results.datasets)
+    """Return the blocks of the report."""
+    titles = study.titles_of(results.datasets)
     blocks = [
         *_introduction(results, ranks, titles),
-        Heading("The truth about validity"),
-        Paragraph(_TEXTS["words"]["truth"]),
-        *_pictures("truth", titles),
+        Heading("Nominal and observed error"),
+        Paragraph(_TEXTS["words"]["nominal"]),
+        *_pictures("nominal", titles),
         Heading("Data"),
         _data(results.datasets),
         *_results(ranks, titles),
-        *_comparison(comparison_table(ranks), titles),
+        *_comparison(study.comparison_table(ranks), titles),
         *_statistics(ranks),
         *_extra(results, titles),
         Heading("Precision, recall and F1"),
         Picture("top-k", _TEXTS["captions"]["top-k"].format(settings.k)),
         *_levels("validity", results.validity, titles, _error),
-        *_levels("efficiency", results.validity, titles, _LET_IN.format_map),
+        *_levels("efficiency", results.validity, titles, _INCLUDED.format_map),
         *([] if results.times is None else _times(results.times, titles)),
         *([] if results.growth is None else _growth(results.growth)),
         *([] if results.tuning is None else _tuning(results.tuning, titles)),
@@ -119,9 +110,9 @@ def report_blocks(results: Results, ranks: pl.DataFrame, settings: StudySettings
     files = _TEXTS["files"].items()
     return [
         *blocks,
-        Heading("How it was made"),
+        Heading("Settings"),
         _settings(settings),
-        Paragraph("Every number is in these files, as CSV and Parquet:"),
+        Paragraph("All numbers are in these files, as CSV and Parquet:"),
         Bullets(
             tuple(
                 f"{name}: {words}" for name, words in files if getattr(results, name, 0) is not None
@@ -137,19 +128,19 @@ def _introduction(
     reach = " to ".join(map(str, dict.fromkeys((users[0], users[-1]))))
     yield Paragraph(
         f"The paper's empirical study on {listed(list(titles.values()))}, with {reach} users each: "
-        "30% of a profile for training, 30% for calibration, the rest as test, in time order; for "
-        "validity and efficiency also with calibration and test drawn at random. What follows is "
-        "written from the numbers of this run."
+        "30% of a history for training, 30% for calibration and the rest for testing, in time "
+        "order. Validity and efficiency are also measured with calibration and test items drawn at "
+        "random. All statements below are computed from this run."
     )
     yield Heading("The paper's claims")
     yield Verdicts(tuple(all_claims(results, ranks)))
 
 
 def _pictures(kind: str, titles: Mapping[str, str]) -> list[Block]:
-    """Return a kind of figure for each data set."""
+    """Return the figures of a kind, one for each data set."""
     return [
         Picture(f"{kind}-{file}", _TEXTS["captions"][kind].format(titles[dataset]))
-        for dataset, file in file_names(titles).items()
+        for dataset, file in study.file_names(titles).items()
     ]
 
 
@@ -159,13 +150,13 @@ def _rows(
     keys: Iterable[Any],
     cells: Callable[[dict[str, Any]], str | tuple[str, ...]],
 ) -> tuple[tuple[str, ...], ...]:
-    """Return a row for each algorithm, with the cells of each value of the key."""
-    wanted, rows = list(keys), []
+    """Return a row for each algorithm, with the cells for each value of `key`."""
+    columns, rows = list(keys), []
     for (algorithm,), some in table.group_by("algorithm", maintain_order=True):
         made = {row[key]: cells(row) for row in some.to_dicts()}
         tuples = {at: (cell,) if isinstance(cell, str) else cell for at, cell in made.items()}
-        nothing = (_NONE,) * len(next(iter(tuples.values())))
-        rows.append((str(algorithm), *(cell for at in wanted for cell in tuples.get(at, nothing))))
+        missing = (_NONE,) * len(next(iter(tuples.values())))
+        rows.append((str(algorithm), *(cell for at in columns for cell in tuples.get(at, missing))))
     return tuple(rows)
 
 
@@ -174,7 +165,7 @@ def _mean(mean: float, error: float | None) -> str:
 
 
 def _data(datasets: pl.DataFrame) -> Table:
-    """Return the paper's Table 1 beside the data at hand."""
+    """Return the counts of the data and of the paper's Table 1."""
     kinds = ("users", "items", "rows")
     columns = (*(f"paper_{kind}" for kind in kinds), *kinds)
     rows = tuple(
@@ -187,20 +178,20 @@ def _data(datasets: pl.DataFrame) -> Table:
     )
     in_paper = ("users, paper", "items, paper", "records, paper")
     header = ("data set", *in_paper, *kinds, "source")
-    caption = "The paper's Table 1 beside the data at hand"
+    caption = "The data, and the paper's Table 1"
     return Table(caption, header, rows, frozenset({0, len(header) - 1}))
 
 
 def _results(ranks: pl.DataFrame, titles: Mapping[str, str]) -> Iterable[Block]:
-    """Return AP, AUC, NDCG and RR with ranks, the best in bold."""
+    """Yield AP, AUC, NDCG and RR with ranks, the best in bold."""
     yield Heading("Results")
     yield Paragraph(_TEXTS["words"]["results"])
-    place = {name: number for number, name in enumerate((*ALGORITHMS, EXTRA))}
+    place = {name: number for number, name in enumerate((*study.ALGORITHMS, study.EXTRA))}
     ordered = ranks.sort(pl.col("algorithm").replace_strict(place), maintain_order=True)
     header = ("algorithm", *(word for title in titles.values() for word in (title, "rank")))
     best = pl.col("rank").min().over("metric", "dataset")
     marked = ordered.with_columns(best=pl.col("rank") == best)
-    for metric in RANKED:
+    for metric in study.RANKED:
         chosen = marked.filter(pl.col("metric") == metric)
         yield Table(metric.upper(), header, _rows(chosen, "dataset", titles, _result))
 
@@ -214,16 +205,16 @@ def _result(row: dict[str, Any]) -> tuple[str, str]:
 
 
 def _comparison(comparison: pl.DataFrame, titles: Mapping[str, str]) -> Iterable[Block]:
-    """Return ours beside the paper's, for data sets of the paper."""
+    """Yield our means and the paper's, for the data sets of the paper."""
     found = comparison.drop_nulls("paper")
     if not len(found):
         return
-    yield Heading("Beside the paper's table")
+    yield Heading("Comparison with the paper")
     yield Paragraph(_TEXTS["words"]["comparison"])
-    columns = (word for metric in RANKED for word in (metric.upper(), "paper", "difference"))
+    columns = (word for metric in study.RANKED for word in (metric.upper(), "paper", "difference"))
     header = ("algorithm", *columns)
     for (dataset,), table in found.group_by("dataset", maintain_order=True):
-        rows = _rows(table, "metric", RANKED, _beside)
+        rows = _rows(table, "metric", study.RANKED, _beside)
         yield Table(f"{titles[str(dataset)]}: ours and the paper's", header, rows)
 
 
@@ -233,13 +224,13 @@ def _beside(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _statistics(ranks: pl.DataFrame) -> Iterable[Block]:
-    """Return Friedman's test and Nemenyi's difference, ours and the paper's, with diagrams."""
-    found, paper = friedman_table(ranks), paper_tables()["friedman"]
+    """Yield our and the paper's Friedman test and Nemenyi difference, with diagrams."""
+    found, paper = study.friedman_table(ranks), study.paper_tables()["friedman"]
     tests = {} if found is None else {row["metric"]: row for row in found.to_dicts()}
     yield Heading("Tests over data sets")
     yield Paragraph(_TEXTS["words"]["tests" if tests else "one data set"])
     rows = []
-    for metric in RANKED:
+    for metric in study.RANKED:
         cells = [_NONE] * 4
         if test := tests.get(metric):
             f_f = "∞" if isinf(test["f_f"]) else f"{test['f_f']:.4f}"
@@ -248,31 +239,31 @@ def _statistics(ranks: pl.DataFrame) -> Iterable[Block]:
         theirs = paper["F_F"][metric.upper()], paper["critical_value_0.05"]
         numbers = (f"{number:.4f}" for number in (*theirs, paper["critical_difference"]))
         rows.append((metric.upper(), *cells, *numbers))
-    tested = ("metric", "F_F", "critical value", "they differ", "CD", "F_F, paper",
+    tested = ("metric", "F_F", "critical value", "significant", "CD", "F_F, paper",
               "critical value, paper", "CD, paper")  # fmt: skip
     yield Table("Friedman's test and Nemenyi's critical difference", tested, tuple(rows))
-    for metric in RANKED:
+    for metric in study.RANKED:
         yield Picture(f"cd-{metric}", _TEXTS["captions"]["cd"].format(metric.upper()))
 
 
 def _extra(results: Results, titles: Mapping[str, str]) -> Iterable[Block]:
-    """Return measures outside the paper beside its best, if any were asked for."""
+    """Yield the extra measures and the paper's best, if there are extra measures."""
     if results.extra is None or results.extra_validity is None:
         return
-    yield Heading("Outside the paper")
+    yield Heading("Extra measures")
     yield Paragraph(_TEXTS["words"]["extra"])
-    beside = pl.col("algorithm") == "ICRS12"
-    metrics = pl.concat([results.metrics.filter(beside), results.extra])
-    validity = at_levels(pl.concat([results.validity.filter(beside), results.extra_validity]))
-    missed = tuple(f"missed at ε = {level:g}" for level in LEVELS)
-    header = ("algorithm", *(metric.upper() for metric in RANKED), *missed)
+    best = pl.col("algorithm") == "ICRS12"
+    metrics = pl.concat([results.metrics.filter(best), results.extra])
+    validity = at_levels(pl.concat([results.validity.filter(best), results.extra_validity]))
+    missed = tuple(f"observed error at ε = {level:g}" for level in study.LEVELS)
+    header = ("algorithm", *(metric.upper() for metric in study.RANKED), *missed)
     for dataset, title in titles.items():
         chosen = (pl.col("dataset") == dataset) & (pl.col("split") == "time")
-        means = _rows(metrics.filter(chosen), "metric", RANKED, _number("mean"))
+        means = _rows(metrics.filter(chosen), "metric", study.RANKED, _number("mean"))
         levels = validity.filter(chosen)["epsilon"].unique().sort()
         errors = _rows(validity.filter(chosen), "epsilon", levels, _number("validity_error"))
         rows = tuple((*mean, *error[1:]) for mean, error in zip(means, errors, strict=True))
-        yield Table(f"{title}: measures outside the paper", header, rows)
+        yield Table(f"{title}: extra measures", header, rows)
 
 
 def _number(name: str) -> Callable[[dict[str, Any]], str]:
@@ -285,18 +276,17 @@ def _levels(
     titles: Mapping[str, str],
     cells: Callable[[dict[str, Any]], str | tuple[str, ...]],
 ) -> Iterable[Block]:
-    """Return a figure for each data set, and a table of the levels for each split."""
+    """Yield a figure for each data set, and a table of the levels for each split."""
     yield Heading(kind.capitalize())
     yield Paragraph(_TEXTS["words"][kind])
-    header = ("algorithm", *(f"ε = {level:g}" for level in LEVELS))
+    header = ("algorithm", *(f"ε = {level:g}" for level in study.LEVELS))
     for picture, (dataset, title) in zip(_pictures(kind, titles), titles.items(), strict=True):
         yield picture
-        for split, words in SPLITS.items():
+        for split, words in study.SPLITS.items():
             chosen = (pl.col("dataset") == dataset) & (pl.col("split") == split)
             table = at_levels(validity.filter(chosen))
             rows = _rows(table, "epsilon", table["epsilon"].unique().sort(), cells)
-            what = _TEXTS["cells"][kind]
-            yield Table(f"{title}, {words}: {what}", header, rows, folded=True)
+            yield Table(f"{title}, {words}: {_TEXTS['cells'][kind]}", header, rows, folded=True)
 
 
 def _error(row: dict[str, Any]) -> str:
@@ -306,7 +296,7 @@ def _error(row: dict[str, Any]) -> str:
 
 
 def _times(times: pl.DataFrame, titles: Mapping[str, str]) -> Iterable[Block]:
-    """Return the time of one recommendation by each algorithm."""
+    """Yield the time of one recommendation by each algorithm."""
     yield Heading("Execution time")
     yield Paragraph(_TEXTS["words"]["times"])
     yield Picture("times", "Execution time of each algorithm, on a logarithmic scale.")
@@ -316,7 +306,7 @@ def _times(times: pl.DataFrame, titles: Mapping[str, str]) -> Iterable[Block]:
 
 
 def _growth(growth: pl.DataFrame) -> Iterable[Block]:
-    """Return the measured growth of time beside the paper's complexity."""
+    """Yield the measured growth of execution time and the paper's complexity."""
     yield Heading("Growth of execution time")
     yield Paragraph(_TEXTS["words"]["growth"])
     complexity = _TEXTS["complexity"]
@@ -333,7 +323,7 @@ def _exponent(row: dict[str, Any]) -> str:
 
 
 def _tuning(tuning: pl.DataFrame, titles: Mapping[str, str]) -> Iterable[Block]:
-    """Return AP and AUC over I, and over the split shares."""
+    """Yield AP and AUC over I, and over the split shares."""
     yield Heading("Tuning")
     yield Paragraph(_TEXTS["words"]["tuning"])
     header = ("algorithm", "I", "training", "calibration", "AP", "AUC")
@@ -351,7 +341,7 @@ def _tuning(tuning: pl.DataFrame, titles: Mapping[str, str]) -> Iterable[Block]:
 
 
 def _settings(settings: StudySettings) -> Table:
-    """Return how the numbers came about."""
+    """Return the settings and versions of the run."""
     rows = {
         "data sets": ", ".join(source.name for source in settings.datasets),
         "users evaluated in each": str(settings.n_users),

@@ -1,4 +1,4 @@
-"""The paper's whole empirical study, on data at hand."""
+"""The paper's empirical study on given data sets."""
 
 from __future__ import annotations
 
@@ -34,22 +34,23 @@ def run(
     overwrite: bool = False,
     engine: Engine | None = None,
 ) -> Results:
-    """Run every algorithm on every data set, and write every number.
+    """Run every algorithm on every data set, and write all tables.
 
-    What is finished is kept in ``parts/`` of the output folder, so that an interrupted run goes on
-    where it stopped.
+    Finished parts are stored in ``parts/`` of the output folder, so that an interrupted run can
+    resume.
 
     Parameters
     ----------
     settings : StudySettings
-        What to run.
+        The settings of the run.
     output : Path
-        The folder for the results: new, empty, or another run's with `resume` or `overwrite`.
+        The folder of the results: new, empty, or of another run with `resume` or `overwrite`.
     resume, overwrite : bool
-        Go on with an interrupted run of the same settings, or start anew in its folder.
+        Resume an interrupted run with the same settings, or replace it.
     engine : Engine, optional
-        Where users are evaluated: by default on this machine's cores, or
-        :class:`surerec.spark.SparkEngine`. It changes no number; times are always taken here.
+        Where users are evaluated: by default on the cores of this machine; see also
+        :class:`surerec.spark.SparkEngine`. All engines give the same numbers. Execution times are
+        always measured on this machine.
     """
     for source in settings.datasets:
         source.check()
@@ -77,7 +78,7 @@ def reproduce(
     overwrite: bool = False,
     engine: Engine | None = None,
 ) -> Results:
-    """Run the study, and write its report and figures; see :func:`run`.
+    """Run the study and write its report and figures; see :func:`run`.
 
     Needs the ``plots`` extra: ``pip install surerec[plots]``.
     """
@@ -95,7 +96,7 @@ def _dataset_tables(
     statistics = count_precedence(interactions)
     tables = {"datasets": _about(name, interactions, perf_counter() - begin)}
     parts.mkdir(parents=True, exist_ok=True)
-    if settings.extra:  # first, as it may need what is not installed
+    if settings.extra:  # first, as an extra may be missing
         path = parts / "extra.parquet"
         extra = Evaluation(_kept(path, lambda: extra_users(statistics, settings)))
         tables |= {"extra": extra.metrics(), "extra_validity": extra.validity()}
@@ -105,8 +106,7 @@ def _dataset_tables(
         tables["validity"] = found.validity()
         if settings.tuning_users:
             tables["tuning"] = _kept(
-                parts / "tuning.parquet",
-                lambda: tuning_table(name, interactions, settings, spread),
+                parts / "tuning.parquet", lambda: tuning_table(name, interactions, settings, spread)
             )
     if settings.timed_users:
         path = parts / "times.parquet"
@@ -130,9 +130,9 @@ def _about(name: str, interactions: Interactions, seconds: float) -> pl.DataFram
 
 
 def _kept(path: Path, make: Callable[[], pl.DataFrame]) -> pl.DataFrame:
-    """Return the table of an interrupted run, or make and keep it."""
+    """Return the table of an interrupted run, or compute and store it."""
     if path.exists():
-        with damage_in_words(path, "not a readable table", "start anew with --overwrite"):
+        with damage_in_words(path, "not a readable table", "replace the run with --overwrite"):
             return pl.read_parquet(path, glob=False)
     table = make()
     write_table(table, path)

@@ -1,4 +1,4 @@
-"""The settings of a run, its tables and its folder."""
+"""The settings of a run, its tables and its output folder."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class DataSource:
 
     @classmethod
     def parse(cls, text: str) -> DataSource:
-        """Read it as a user writes it."""
+        """Parse the text that a user types."""
         name, separator, path = text.partition("=")
         if separator:
             return cls(name.strip(), path.strip())
@@ -51,14 +51,14 @@ class DataSource:
         return cls(text.strip())
 
     def check(self) -> None:
-        """Refuse what cannot be loaded, before any work is done."""
+        """Check that the data set exists, before any work is done."""
         if self.path is None:
             find_dataset(self.name)
         elif not Path(self.path).expanduser().exists():
-            raise InputError(f"{self.path}: no such file.")
+            raise InputError(f"{self.path}: no such file. Check the path.")
 
     def load(self, **reading: Any) -> Interactions:
-        """Load the interactions, read as the settings of `read_interactions` say."""
+        """Load the interactions; `reading` are options of `read_interactions`."""
         if self.path is None or self.name in CATALOGUE:
             return load_dataset(self.name, path=self.path, **reading)
         return read_interactions(self.path, name=self.name, **reading)
@@ -66,54 +66,52 @@ class DataSource:
 
 @dataclass(frozen=True)
 class StudySettings:
-    """The settings of a run; the same ones give the same numbers on any number of threads."""
+    """The settings of a run, which determine its numbers on any number of threads."""
 
     datasets: tuple[DataSource, ...]
-    """What to run on."""
+    """The data sets."""
     n_users: int = 500
     """Users evaluated in each data set."""
     random_state: int = 0
-    """Of the choice of users and of the random split."""
+    """Seed of the choice of users and of the random split."""
     k: int = 10
-    """The cut of precision, recall and F1."""
+    """List length of precision, recall and F1."""
     timed_users: int = 50
-    """Users over whom execution times are taken; 0 leaves them out."""
+    """Users for execution times; 0 skips them."""
     tuning_users: int = 100
-    """Users over whom I and the split shares are swept; 0 leaves it out."""
+    """Users for the sweeps of I and of the split shares; 0 skips them."""
     extra: tuple[str, ...] = ()
-    """Trained measures to run the paper's method on, outside its ranks: "als", "learned"."""
+    """Trained measures to add to the paper's algorithms, without a rank: "als", "learned"."""
 
     reading: dict[str, Any] = field(default_factory=dict)
-    """How the data are read: settings of `read_interactions`, such as the names of columns."""
+    """Options of `read_interactions`, such as column names."""
 
     def __post_init__(self) -> None:
         if not self.datasets:
-            raise InputError("There is no data set to run on: name at least one.")
+            raise InputError("No data set to run on. Name at least one.")
         names = [source.name for source in self.datasets]
         if twice := {name for name in names if names.count(name) > 1}:
-            raise InputError(f"The data set {min(twice)!r} is named twice.")
+            raise InputError(f"The data set {min(twice)!r} is named twice. Name it once.")
         for measure in self.extra:
             if measure not in TRAINED:
-                raise InputError(
-                    f"There is no extra measure {measure!r}: choose from {', '.join(TRAINED)}."
-                )
+                raise InputError(f"Unknown extra measure {measure!r}. Use {', '.join(TRAINED)}.")
         check_whole("n_users", self.n_users)
         check_whole("k", self.k)
         check_whole("timed_users", self.timed_users, lowest=0)
         check_whole("tuning_users", self.tuning_users, lowest=0)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the settings as JSON has them, without `reading` if it is empty."""
+        """Return the settings as JSON types, without an empty `reading`."""
         given = {name: value for name, value in asdict(self).items() if value != {}}
         return json.loads(json.dumps(given))  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
 class Results:
-    """The tables of a run; each has a column ``dataset`` in front, but for `growth`."""
+    """The tables of a run; the first column of each but `growth` is ``dataset``."""
 
     datasets: pl.DataFrame
-    """title, users, items, rows, origin, and the paper's Table 1 beside them."""
+    """title, users, items, rows, origin, and the counts of the paper's Table 1."""
     metrics: pl.DataFrame
     """split, algorithm, metric, mean, standard_error, n_users."""
     curves: pl.DataFrame
@@ -127,40 +125,40 @@ class Results:
     tuning: pl.DataFrame | None = None
     """sweep, algorithm, top, training, calibration, ap, ap_error, auc, auc_error, n_users."""
     extra: pl.DataFrame | None = None
-    """As `metrics`, of the measures outside the paper that were asked for."""
+    """Like `metrics`, for the extra measures."""
     extra_validity: pl.DataFrame | None = None
-    """As `validity`, of the same."""
+    """Like `validity`, for the extra measures."""
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of the libraries that made the numbers."""
+    """Return the versions of surerec, Python and the libraries."""
     found = {"surerec": __version__, "python": platform.python_version()}
     for library in _LIBRARIES:
-        with suppress(PackageNotFoundError):  # an extra that was not needed
+        with suppress(PackageNotFoundError):  # an extra that is not installed
             found[library] = version(library)
     return found
 
 
 def prepare_folder(output: Path, settings: StudySettings, *, resume: bool, overwrite: bool) -> None:
-    """Make the output folder, or take up the one of an interrupted run with the same settings."""
+    """Create the output folder, or check the one of a run that is resumed or overwritten."""
     record = output / _FILE
     if output.exists() and not output.is_dir():
-        raise InputError(f"{output}: a file; name a folder for the results.")
+        raise InputError(f"{output}: is a file. Use a folder.")
     if output.is_dir() and any(output.iterdir()):
         if not record.is_file():
-            raise InputError(f"{output}: holds other files; name a new or an empty folder.")
+            raise InputError(f"{output}: contains other files. Use a new or an empty folder.")
         if overwrite:
             for entry in list(output.iterdir()):
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
         elif not resume:
             raise InputError(
-                f"{output}: holds another run's results; go on with --resume, or start anew "
-                "with --overwrite."
+                f"{output}: contains the results of another run. Continue it with --resume, or "
+                "replace it with --overwrite."
             )
         elif _recorded(record) != settings.as_dict():
             raise InputError(
-                f"{output}: was begun with other settings (see {_FILE}); use the same to resume, "
-                "or start anew with --overwrite."
+                f"{output}: was started with other settings (see {_FILE}). Resume with the same "
+                "settings, or replace it with --overwrite."
             )
     content = {"settings": settings.as_dict(), "versions": versions()}
     try:
@@ -169,7 +167,7 @@ def prepare_folder(output: Path, settings: StudySettings, *, resume: bool, overw
             aside.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(
-            f"{output}: cannot be written ({error.strerror}); name a folder elsewhere."
+            f"{output}: cannot write ({error.strerror}). Use another folder."
         ) from error
 
 
@@ -177,4 +175,4 @@ def _recorded(record: Path) -> Any:
     try:
         return parse_json(read_whole(record))["settings"]
     except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{record}: cannot be read; start anew with --overwrite.") from error
+        raise InputError(f"{record}: cannot be read. Replace the run with --overwrite.") from error

@@ -1,4 +1,4 @@
-"""The paper's study as data: its algorithms, metrics, levels and result table, and their names."""
+"""The paper's study as data: algorithms, metrics, levels and result tables."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ ALGORITHMS: Final = (
     "CRS-Max",
     *(f"ICRS{number}" for number in range(1, 18)),
 )
-"""The paper's 20, in the order of its table."""
+"""The paper's 20 algorithms, in the order of its table."""
 EXTRA: Final = "Precedence Mining, top 1"
-"""The variant outside the paper's ranks (paper.md 3)."""
+"""A variant that is not ranked (paper.md 3)."""
 PLAIN: Final = "CRS-Max, as in the paper"
-"""CRS-max as the paper's O(n_c · l · m), beside ours with sorted search."""
+"""CRS-max in the paper's O(n_c · l · m) form; ours uses a sorted search."""
 ORDERS: Final[tuple[SplitOrder, ...]] = ("time", "random")
-"""The orders in which profiles are split."""
+"""The orders in which histories are split."""
 SPLITS: Final = {"time": "in time order", "random": "random split"}
 RANKED: Final = ("ap", "auc", "ndcg", "rr")
-"""The metrics of the paper's result table; its names are these in capitals."""
+"""The metrics of the paper's result table, which writes them in capitals."""
 LEVELS: Final = (0.05, 0.1, 0.2, 0.3, 0.5)
 """The significance levels of the tables."""
 SHOWN: Final = ("ICRS1", "ICRS3", "ICRS7", "ICRS11", "ICRS15")
 """The measures of the paper's figures on validity and efficiency."""
 TOPS: Final = (1, 2, 3, 5, 10, 20)
-"""The numbers of factors I that are swept."""
+"""The numbers of factors I of the sweep."""
 SHARES: Final = (0.1, 0.2, 0.3, 0.4, 0.5)
-"""The shares of training and of calibration that are swept."""
+"""The training and calibration shares of the sweep."""
 PAPER_NAMES: Final = {
     "personality-2018": "Personality-2018",
     "flixster": "Flixster",
@@ -51,7 +51,7 @@ PAPER_NAMES: Final = {
     "ml-latest-v1": "MovieLens-Latest-V1",
     "ml-latest-v2": "MovieLens-Latest-V2",
 }
-"""The paper's data sets: the catalogue's name, and the paper's."""
+"""The paper's data sets: name in the catalogue, and name in the paper."""
 
 _FEWEST = 2  # data sets for a test over data sets
 _DECIMALS = 12  # means that differ in the last bits of a sum are ties
@@ -63,7 +63,7 @@ def titles_of(datasets: pl.DataFrame) -> dict[str, str]:
 
 
 def file_names(names: Iterable[str]) -> dict[str, str]:
-    """Return for each data set a part of a file name that is safe and its own.
+    """Return a safe and unique part of a file name for each data set.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def file_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def family(algorithm: str) -> str:
-    """Return how an algorithm aggregates over the profile.
+    """Return how an algorithm aggregates over the history.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def load_texts(name: str) -> dict[str, Any]:
 
 
 def paper_tables() -> dict[str, Any]:
-    """Return the numbers that the paper prints."""
+    """Return the numbers printed in the paper."""
     return load_texts("paper.json")
 
 
@@ -156,7 +156,7 @@ def average_ranks_table(ranks: pl.DataFrame) -> pl.DataFrame:
 
 
 def friedman_table(ranks: pl.DataFrame) -> pl.DataFrame | None:
-    """Test whether the algorithms perform alike; None where there are fewer than two data sets.
+    """Test whether the algorithms perform equally; None for fewer than two data sets.
 
     Returns
     -------
@@ -185,8 +185,7 @@ def comparison_table(ranks: pl.DataFrame) -> pl.DataFrame:
     -------
     polars.DataFrame
         metric, dataset, algorithm, ours, standard_error, paper, difference, paper_lowest,
-        paper_highest: the mean in the paper where it has the data set, and the range over its seven
-        data sets.
+        paper_highest: the paper's mean if it has the data set, and its range over seven data sets.
     """
     tables = []
     for metric in RANKED:

@@ -1,4 +1,4 @@
-"""How long a recommendation takes: each algorithm does its own work, sharing nothing."""
+"""Execution times: each algorithm is timed alone, without shared work."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def _recommender(name: str) -> Recommender:
 
 
 def _milliseconds(model: Recommender, query: Query, candidates: NDArray[np.int64]) -> float:
-    """Return the shortest of a few times: what the work takes when nothing disturbs it."""
+    """Return the shortest of several times, which other processes disturb least."""
     times = []
     for _ in range(_REPEATS):
         begin = perf_counter()
-        model.model_.assess(query, candidates)  # without frames and titles
+        model.model_.assess(query, candidates)  # no frames, no titles
         times.append(1000 * (perf_counter() - begin))
     return min(times)
 
@@ -50,7 +50,7 @@ def _milliseconds(model: Recommender, query: Query, candidates: NDArray[np.int64
 def times_table(
     name: str, statistics: PrecedenceStatistics, settings: StudySettings
 ) -> pl.DataFrame:
-    """Measure each algorithm's time per recommendation: all p-values of one user, one thread."""
+    """Measure the time per recommendation: all p-values of one user, on one thread."""
     interactions = statistics.interactions
     users = choose_users(interactions, settings.timed_users, random_state=settings.random_state + 1)
     names = (*ALGORITHMS, PLAIN)
@@ -76,13 +76,13 @@ def _counts(n_items: int) -> PrecedenceStatistics:
 
 
 def growth_table() -> pl.DataFrame:
-    """Measure how time grows with m, l and n_c, one at a time, on synthetic data.
+    """Measure how execution time grows with m, l and n_c on synthetic data.
 
     Returns
     -------
     polars.DataFrame
-        algorithm, variable ("m", "l", "n_c"), value, milliseconds, and the slope of the logarithm
-        of time against that of the variable over its larger half.
+        algorithm, variable ("m", "l", "n_c"), value, milliseconds, and the slope of log time
+        against the log of the variable over its larger half.
     """
     tasks = [("m", size, size, 64, 2_000) for size in _SIZES]
     tasks += [("l", size, 64, size, 2_000) for size in _SIZES]
@@ -98,8 +98,8 @@ def growth_table() -> pl.DataFrame:
                 if algorithm != ALGORITHMS[0]:
                     model.set_params(train_share=n_training / (n_training + n_later))
                 model.fit(statistics).model_.assess(Query(known), candidates)  # warm up
-                consumed = _milliseconds(model, Query(known), candidates)
-                rows.append((algorithm, variable, value, consumed))
+                milliseconds = _milliseconds(model, Query(known), candidates)
+                rows.append((algorithm, variable, value, milliseconds))
             advance(1)
     _counts.cache_clear()
     table = pl.DataFrame(rows, ["algorithm", "variable", "value", "milliseconds"], orient="row")

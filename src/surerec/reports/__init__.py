@@ -1,6 +1,6 @@
-"""What a report is made of, and how it is shown: as a page with figures.
+"""Building blocks of reports, and their HTML page.
 
-The looks of figures are in :mod:`surerec.reports.figures`, which needs matplotlib, an extra.
+The style of figures is in :mod:`surerec.reports.figures`, which needs matplotlib (an extra).
 """
 
 from surerec.reports._blocks import (

@@ -1,4 +1,4 @@
-"""The blocks of a report, before they are HTML."""
+"""The blocks of a report."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Final, NamedTuple
 from surerec.errors import InputError
 
 FLOOR_NOTE: Final = (
-    "A cell such as ≥ 0.118 is the smallest ε that any set can guarantee there, as some of what "
-    "users consumed next was unknown to the model or the calibration users are few: below it no "
-    "set size is given."
+    "A cell such as ≥ 0.118 is the smallest ε that any set can guarantee: the model did not know "
+    "some of the items consumed next, or there are few calibration users. Below it, there is no "
+    "set size."
 )
-"""What tables say below them where :func:`size_cell` gives the floor."""
+"""Note below a table in which :func:`size_cell` returns a floor."""
 
 
 def size_cell(size: float | None, floor: float | None) -> str:
-    """Format a set size, or the smallest ε that can be guaranteed where there is no size.
+    """Format a set size, or without one the smallest ε that can be guaranteed.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def size_cell(size: float | None, floor: float | None) -> str:
 
 
 class Strong(str):
-    """Text of a table's cell that stands out."""
+    """Bold text of a table cell."""
 
     __slots__ = ()
 
@@ -56,25 +56,25 @@ class Bullets(NamedTuple):
 
 
 class Verdicts(NamedTuple):
-    """Claims: the claim, the verdict, what the numbers say, and on each data set."""
+    """Claims, each with its verdict, an explanation, and a bullet for each data set."""
 
     items: tuple[tuple[str, str, str, tuple[str, ...]], ...]
 
 
 class Table(NamedTuple):
-    """A table with a row of headings; the first column names its row."""
+    """A table with a header; the first column names the rows."""
 
     caption: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     words: frozenset[int] = frozenset({0})
-    """The columns that hold words; the others hold numbers."""
+    """Columns of text; the others hold numbers."""
     folded: bool = False
-    """Whether a reader has to open it."""
+    """Whether the table is collapsed at first."""
 
 
 class Picture(NamedTuple):
-    """A figure of the folder, by name."""
+    """A figure, by its name."""
 
     name: str
     caption: str
@@ -85,7 +85,7 @@ Block = Heading | Paragraph | Bullets | Verdicts | Table | Picture
 
 
 def require_plots() -> None:
-    """Check that figures can be drawn, before hours of work.
+    """Check that matplotlib is installed, before a long computation.
 
     Raises
     ------
@@ -96,6 +96,6 @@ def require_plots() -> None:
         import matplotlib as mpl  # noqa: PLC0415  # an extra
     except ModuleNotFoundError as error:
         raise InputError(
-            "The figures of the report need matplotlib: install surerec[plots]."
+            "The figures of the report need matplotlib. Install surerec[plots]."
         ) from error
     del mpl

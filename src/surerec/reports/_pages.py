@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else."""
+"""The report as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -8,15 +8,7 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from surerec.reports._blocks import (
-    Bullets,
-    Heading,
-    Paragraph,
-    Picture,
-    Strong,
-    Table,
-    Verdicts,
-)
+from surerec.reports._blocks import Bullets, Heading, Paragraph, Picture, Strong, Table, Verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,22 +24,22 @@ def to_html(title: str, blocks: Iterable[Block], pictures: Mapping[str, bytes]) 
     title : str
         The title.
     blocks : iterable of Block
-        What it says.
+        The content.
     pictures : mapping of str to bytes
         The figures by name, as SVG.
     """
-    kept = list(blocks)
+    content = list(blocks)
     template, style = (
         files("surerec.reports").joinpath(f"report.{ending}").read_text(encoding="utf-8")
         for ending in ("html", "css")
     )
-    sections = [block.text for block in kept if isinstance(block, Heading)]
+    sections = [block.text for block in content if isinstance(block, Heading)]
     contents = [f'<li><a href="#{_anchor(text)}">{escape(text)}</a></li>' for text in sections]
     return template.format(
         title=escape(title),
         style=style,
         contents="\n".join(contents),
-        body="\n".join(_block(block, pictures) for block in kept),
+        body="\n".join(_block(block, pictures) for block in content),
     )
 
 
@@ -84,8 +76,8 @@ def _bullets(items: tuple[str, ...]) -> str:
 
 
 def _text(text: str) -> str:
-    """Escape it, and keep a number with its sign or unit."""
-    return escape(text).replace(" %", "\xa0%").replace("ε = ", "ε\xa0=\xa0")
+    """Escape a text, and forbid line breaks in ``ε = 0.1``."""
+    return escape(text).replace("ε = ", "ε\xa0=\xa0")
 
 
 def _picture(picture: Picture, svg: bytes) -> str:
@@ -99,7 +91,7 @@ def _picture(picture: Picture, svg: bytes) -> str:
 
 
 def _size(svg: bytes) -> str:
-    """Return the size of a drawing in pixels, so that the page knows it before it is drawn."""
+    """Return the size of a drawing in pixels, which fixes the layout before it is drawn."""
     points = re.search(rb'width="([\d.]+)pt" height="([\d.]+)pt"', svg)
     if not points:
         return ""

@@ -1,6 +1,6 @@
-"""How every figure looks: readable in grey, by colour-blind people, and when printed small.
+"""The style of figures: readable in grey, by colour-blind readers, and in small print.
 
-It needs matplotlib, so it is imported only where figures are drawn.
+The module needs matplotlib, so import it only where figures are drawn.
 """
 
 from __future__ import annotations
@@ -16,29 +16,20 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-__all__ = [
-    "FORMATS",
-    "LINES",
-    "Line",
-    "blank",
-    "panels",
-    "plain",
-    "render",
-    "styled",
-]
+__all__ = ["FORMATS", "LINES", "Line", "panels", "plain", "render", "styled"]
 
 FORMATS: Final = ("png", "svg", "pdf")
 
 
 class Line(NamedTuple):
-    """How one series is told from the others: by colour, by dashes, and by marker."""
+    """The style of one series: colour, dashes and marker."""
 
     color: str
     linestyle: Any
     marker: str
 
     def thin(self) -> dict[str, Any]:
-        """Return the arguments of a line."""
+        """Return the keyword arguments of a thin line."""
         return {**self._asdict(), "linewidth": 1.6, "markersize": 4.5}
 
 
@@ -70,18 +61,18 @@ _RC: Final[dict[Any, Any]] = {
     "hatch.linewidth": 0.6,
     "savefig.dpi": 150,
     "svg.fonttype": "path",  # a reader may lack the font
-    "svg.hashsalt": "surerec",  # the same figure is the same file
+    "svg.hashsalt": "surerec",  # makes files reproducible
     "pdf.fonttype": 42,
 }
 
 
 def styled() -> Any:
-    """Return a context in which figures are made and saved."""
+    """Return a context manager that applies the style."""
     return mpl.rc_context(_RC)
 
 
 def panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, Iterator[Axes]]:
-    """Build a figure of panels, without the state that pyplot keeps."""
+    """Build a figure of panels, without the global state of pyplot."""
     figure = Figure(figsize=size, layout="constrained")
     return figure, iter(figure.subplots(rows, columns, squeeze=False).flat)
 
@@ -89,7 +80,7 @@ def panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, 
 def render(figure: Figure) -> dict[str, bytes]:
     """Return the figure in every format."""
     no_date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": None}
-    # The layout is found once, not for every format.
+    # Computes the layout once for all formats.
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     found = {}
@@ -101,12 +92,6 @@ def render(figure: Figure) -> dict[str, bytes]:
 
 
 def plain(text: str, longest: int = 40) -> str:
-    """Return a name as it is to be read: no formula, no hidden legend entry, not too long."""
+    """Return a name without formulas or a leading underscore (which hides it), and shortened."""
     short = text if len(text) <= longest else text[: longest - 1] + "…"
     return (" " + short if short.startswith("_") else short).replace("$", r"\$")
-
-
-def blank(axes: Axes) -> None:
-    """Leave only what is drawn."""
-    axes.set_axis_off()
-    axes.grid(visible=False)

@@ -364,10 +364,8 @@ def audited(subject: ModelUnderTest, _: Path) -> None:
     window = max(1.0, (int(times.max()) - int(times.min())) / DAY / 6)
     found = audit(subject.fitted, n_users=60, window=window)
     kinds = set(found.coverage["kind"])
-    expect(
-        {"recall-rank", "hit-rank"} <= kinds, "an audit does not measure the promises over users"
-    )
-    past = any(kind.startswith("calendar") for kind in kinds)
+    expect({"recall-rank", "hit-rank"} <= kinds, "an audit lacks a user-level guarantee")
+    past = any(kind.startswith("temporal") for kind in kinds)
     if not subject.fitted.recipe().refits:
         expect(not past, "what cannot be fitted on the past is audited over the calendar")
         expect(any("comes fitted" in why for why in found.skipped), "an audit does not say why")

@@ -1,9 +1,9 @@
-"""Whether promises to groups hold: ``python -m benchmarks.group_guarantee [ml-1m …]``.
+"""Whether group guarantees hold: ``python -m benchmarks.groups [ml-1m …]``.
 
-Groups are formed over all users from the known parts of their profiles (random, and similar), and
+Groups are formed over all users from the known parts of their histories (random, and similar), and
 divided at random into halves, 40 times: one half calibrates, the other is served. Members are
 scored once, and every division uses the same ranks. With ``--given FOLDER`` real groups instead:
-their own held-out items, by matrix factorisation of what groups and members took (see `given`).
+their own held-out items, by matrix factorisation of the items of groups and members (see `given`).
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ EPSILONS = (0.1, 0.2, 0.3)
 SIZES = (2, 4, 8)
 BELOW = 0.01
 NEAR = 0.03
-"""How near to ε real groups must come."""
+"""Tolerance on ε for real groups."""
 
 
 def divided(curve: RiskCurve, epsilon: float, n_splits: int) -> tuple[float, float, int]:
-    """Give what the other halves lost on average, the mean cut, and how many calibrated."""
+    """Return the mean loss of the test halves, the mean threshold and the calibration size."""
     lost, cuts = [], []
     n = curve.n_users
     for split in range(n_splits):
@@ -53,7 +53,7 @@ def divided(curve: RiskCurve, epsilon: float, n_splits: int) -> tuple[float, flo
 
 
 def verdict(lost: float, threshold: float, epsilon: float, n: int) -> str:
-    """Say whether the loss lies where the promise has it; a list cannot be shorter than one."""
+    """Return whether the loss is within the guarantee; a list has at least one item."""
     if lost > epsilon + BELOW:
         return " NOT MET"
     if lost >= epsilon - 2 / (n + 1) - BELOW:
@@ -68,7 +68,7 @@ def made(name: str, measure: str, horizon: float, n_splits: int, by: list[str]) 
     scorer = as_measure(measure).fit(statistics)
     cases = profile_cases(films, horizon)
     print(f"\n## {films!r}, {scorer.name}, horizon {horizon}, {n_splits} divisions\n")
-    print("| groups | promise | by | n | left out | ε: lost / items |\n|---|---|---|---|---|---|")
+    print("| groups | guarantee | by | n | left out | ε: lost / items |\n|---|---|---|---|---|---|")
     for size in SIZES:
         for formed in FORMED:
             groups = form_groups(cases, size, formed, scorer.fold_of(cases.users), 0)
@@ -91,8 +91,8 @@ def made(name: str, measure: str, horizon: float, n_splits: int, by: list[str]) 
                     cells = []
                     for epsilon in EPSILONS:
                         lost, threshold, n = divided(curve, epsilon, n_splits)
-                        said = verdict(lost, threshold, epsilon, n)
-                        cells.append(f"{epsilon:g}: {lost:.3f} / {threshold:,.1f}{said}")
+                        suffix = verdict(lost, threshold, epsilon, n)
+                        cells.append(f"{epsilon:g}: {lost:.3f} / {threshold:,.1f}{suffix}")
                     left_out = len(outcomes) - len(units)
                     print(
                         f"| {size} {formed} | {guarantee.name} | {aggregation} "
@@ -109,7 +109,7 @@ def _rows(path: Path) -> NDArray[np.int64]:
 def _ranks(
     scores: NDArray[np.floating], consumed: NDArray[np.int64], popularity: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Rank all items but those that the group took itself; infinite for these."""
+    """Rank all items except those the group consumed, whose rank is infinite."""
     scores = scores.astype(np.float64)
     scores[consumed] = -np.inf
     ranks = np.empty(len(scores))
@@ -119,13 +119,13 @@ def _ranks(
 
 
 class Given:
-    """Real groups with what groups and members took, as rows of one matrix."""
+    """Real groups: the items of groups and members, as rows of one matrix."""
 
     def __init__(self, folder: Path, factors: int) -> None:
         from implicit.als import AlternatingLeastSquares  # noqa: PLC0415
 
         split = [line.split() for line in (folder / "groupMember.txt").read_text().splitlines()]
-        self.members = {int(g): [int(m) for m in who.split(",")] for g, who in split}
+        self.members = {int(g): [int(m) for m in members.split(",")] for g, members in split}
         users, consumed = (
             _rows(folder / "userRatingTrain.txt"),
             _rows(folder / "groupRatingTrain.txt"),
@@ -150,15 +150,15 @@ class Given:
         self.model.fit(self.matrix, show_progress=False)
 
     def ranks(self, group: int) -> dict[str, NDArray[np.float64]]:
-        """Rank all items for a group, each way."""
+        """Rank all items for a group by each aggregation."""
         own = self.matrix[self.first + group].indices.astype(np.int64)
-        who = [member for member in self.members[group] if self.matrix[member].nnz]
-        speaking = [self.first + group, *who]  # the group's own row speaks as a member does
-        group_guarantee = np.asarray(self.matrix[speaking].sum(axis=0)) > 0
-        joint = csr_matrix(group_guarantee.astype(np.float32))
+        members = [member for member in self.members[group] if self.matrix[member].nnz]
+        voters = [self.first + group, *members]  # the group's own row counts as a member
+        consumed = np.asarray(self.matrix[voters].sum(axis=0)) > 0
+        joint = csr_matrix(consumed.astype(np.float32))
         folded = np.asarray(self.model.recalculate_user(np.zeros(1, int), joint)).reshape(-1)
-        items, people = np.asarray(self.model.item_factors), np.asarray(self.model.user_factors)
-        each = np.stack([_ranks(items @ people[row], own, self.popularity) for row in speaking])
+        items, users = np.asarray(self.model.item_factors), np.asarray(self.model.user_factors)
+        each = np.stack([_ranks(items @ users[row], own, self.popularity) for row in voters])
         found = {
             "popularity": _ranks(self.support, own, self.popularity),
             "the group's own items": each[0],
@@ -179,9 +179,9 @@ def given(folder: Path, n_splits: int, factors: int) -> None:
     There are no times, so ALS (implicit) is trained on the training rows of users and of groups,
     each a row of the matrix; the held-out rows of no group are in it, so that groups that calibrate
     and groups that are served are treated alike. A group is ranked by its own row, by the rows of
-    group and members together (as in `AGGREGATIONS`), or by all that group and members took as one
-    profile. Candidates are items that the group has not taken itself: a group may take what a
-    member took alone. Items that nobody took in training are unknown: such rows do not count.
+    group and members (as in `AGGREGATIONS`), or by all items of group and members as one history.
+    Candidates are items that the group has not consumed: a group may consume an item of a member.
+    Items without a training interaction are unknown, and such rows do not count.
     """
     data = Given(folder, factors)
     sizes = [len(members) for members in data.members.values()]
@@ -202,13 +202,13 @@ def given(folder: Path, n_splits: int, factors: int) -> None:
         cells = []
         for epsilon in EPSILONS[:2]:
             lost, threshold, n = divided(curve, epsilon, n_splits)
-            said = "" if abs(lost - epsilon) <= NEAR else " NOT MET"
-            cells.append(f"{epsilon:g}: {lost:.3f} / {threshold:,.0f}{said}")
+            suffix = "" if abs(lost - epsilon) <= NEAR else " NOT MET"
+            cells.append(f"{epsilon:g}: {lost:.3f} / {threshold:,.0f}{suffix}")
         print(f"| {name} | {n} | {', '.join(cells)} |")
 
 
 def main() -> None:
-    """Print the tables that are asked for."""
+    """Print the selected tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", nargs="*", default=[])
     parser.add_argument("--measure", default="CM12")

@@ -1,8 +1,8 @@
-"""How far one user can steer the sets of others in a live model.
+"""How far one user can change the sets of other users in a live model.
 
-``python -m benchmarks.steering [ml-100k]`` fits CM12 without the last interaction of each user,
-attacks it in three ways, each with the events of one user on one server day, and prints the median
-set of other users at 0.9 before and after, and what honest users miss meanwhile.
+``python -m benchmarks.adversary [ml-100k]`` fits CM12 without the last interaction of each user. It
+runs three attacks, each with the events of one user on one day. It prints the median set size of
+other users at 0.9 before and after, and the miss rate of honest users.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _HONEST = 100  # events
 
 
 def _split(films: sr.Interactions) -> tuple[sr.Interactions, list[dict[str, Any]]]:
-    """Return the data without the last interaction of each user, and these in random order."""
+    """Return the data without the last interaction of each user, and the last interactions."""
     last = pl.int_range(pl.len()).over("user_id") == pl.len().over("user_id") - 1
     frame = films.to_frame().with_columns(is_last=last)
     latest = frame.filter("is_last").sample(fraction=1, shuffle=True, seed=0)
@@ -61,7 +61,7 @@ def _misses(live: Live, past: sr.Interactions) -> str:
 
 
 def _hits(live: Live, past: sr.Interactions) -> str:
-    """Send 840 events of one user on the items that are best for them."""
+    """Send 840 events of one user on their best items."""
     user, end = past.users[0], int(past.times.max()) // 1_000_000
     for first in range(0, 840, 60):
         items = live.recommend(user, confidence=0.999999, k=60).items
@@ -70,7 +70,7 @@ def _hits(live: Live, past: sr.Interactions) -> str:
 
 
 def _hidden(live: Live, past: sr.Interactions, latest: list[dict[str, Any]]) -> str:
-    """Send nine hits of one user for each honest event, and count what honest users miss."""
+    """Send nine hits of one user for each honest event, and count the misses of honest users."""
     attacker, end = past.users[0], int(past.times.max()) // 1_000_000
     honest = [row for row in latest if row["user_id"] != attacker][:_HONEST]
     n = misses = 0
@@ -90,7 +90,7 @@ def _hidden(live: Live, past: sr.Interactions, latest: list[dict[str, Any]]) -> 
 
 
 def main() -> None:
-    """Run it and print what was seen."""
+    """Run the attacks and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", nargs="?", default="ml-100k")
     given = parser.parse_args()
@@ -103,11 +103,11 @@ def main() -> None:
         for number, attack in enumerate(attacks):
             with Live.create(Path(name) / str(number), model, refit=False) as live:
                 before = _median_set(live, others)
-                said = attack(live, past)
+                result = attack(live, past)
                 after = _median_set(live, others)
                 alerts = len(live.status().alerts)
             print(
-                f"{said}; the median set of others at 0.9 goes from {before:,.0f} to {after:,.0f} "
+                f"{result}; the median set of others at 0.9: {before:,.0f} → {after:,.0f} "
                 f"({after / before:.2f} times); {alerts} alerts"
             )
 

@@ -1,4 +1,4 @@
-"""What some users receive: by known items, by segment, and in groups who choose together."""
+"""Coverage by history length, by segment, and for groups of users."""
 
 from __future__ import annotations
 
@@ -43,50 +43,50 @@ if TYPE_CHECKING:
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
 
-_OF_SEGMENTS: Final = ("recall-score", "recall-rank", "item-time")
-"""The kinds that findings are about, for a subject without a kind of its own."""
+_FINDING_KINDS: Final = ("recall-score", "recall-rank", "item-time")
+"""The kinds that findings report for a subject without its own kind; the first measured one."""
 
-_SIZES: Final = (2, 4, 8)  # of groups who choose together
+_SIZES: Final = (2, 4, 8)  # of groups
 
 
-class Grouping(NamedTuple):
-    """Users in groups."""
+class Partition(NamedTuple):
+    """Users divided into segments."""
 
     by: str
-    group_of: NDArray[np.int64]
+    segment_of: NDArray[np.int64]
     names: tuple[str, ...]
     level: float = LEVEL
-    """Of each interval."""
+    """Confidence level of each interval."""
 
 
-def by_known_items(n_known: NDArray[np.int64], n_groups: int) -> Grouping:
-    """Group users by the number of known items.
+def by_history_length(n_known: NDArray[np.int64], n_segments: int) -> Partition:
+    """Divide users by the number of known items.
 
     Examples
     --------
-    >>> by_known_items(np.array([5, 6, 20, 30]), 2).names
+    >>> by_history_length(np.array([5, 6, 20, 30]), 2).names
     ('fewer than 20 items', '20 items or more')
     """
-    groups = LengthSegments.equal(n_known, n_groups)
-    edges = groups.edges.tolist()
+    segments = LengthSegments.equal(n_known, n_segments)
+    edges = segments.edges.tolist()
     names: tuple[str, ...] = ("any number of items",)
     if edges:
         between = [f"{low:,} to {high - 1:,} items" for low, high in pairwise(edges)]
         names = f"fewer than {edges[0]:,} items", *between, f"{edges[-1]:,} items or more"
-    return Grouping("known items", groups.of(n_known), names)
+    return Partition("known items", segments.of(n_known), names)
 
 
-def finding_groups(
+def finding_segments(
     findings: Iterable[Finding], users: NDArray[np.int64], audited: NDArray[np.int64]
-) -> Iterator[Grouping]:
-    """Yield users in two groups for each finding of 20 or more audited users: without and with it.
+) -> Iterator[Partition]:
+    """Yield two segments, without and with it, for each finding on 20 or more audited users.
 
     Parameters
     ----------
     findings : iterable of Finding
-        What was found.
+        Findings of the audit.
     users : array of int
-        The users to group, by code.
+        The users to divide, by code.
     audited : array of int
         All audited users, by code.
     """
@@ -95,31 +95,33 @@ def finding_groups(
             continue
         n_with = int(np.isin(audited, each.users).sum())
         if min(n_with, len(audited) - n_with) >= FEWEST_USERS:
-            groups = np.isin(users, each.users).astype(np.int64)
-            yield Grouping(f"{each.about}s", groups, (f"no {each.about}", each.about))
+            segments = np.isin(users, each.users).astype(np.int64)
+            yield Partition(f"{each.about}s", segments, (f"no {each.about}", each.about))
 
 
-def _received(
+def _observed(
     measured: MeasuredSets, at: int, chosen: NDArray[np.bool_], level: float = LEVEL
 ) -> dict[str, Any]:
-    """Return what some users were delivered at one ε, with its interval, set size and floor."""
+    """Return the observed level of some users at one ε, with interval, set size and floor."""
     interval = interval_over_users(measured.losses[at, chosen], level)
     found = *interval, *measured.size_and_floor(at, chosen)
     return dict(zip(("observed", "low", "high", "size", "floor"), found, strict=True))
 
 
-def group_rows(kind: str, measured: MeasuredSets, grouping: Grouping) -> Iterator[dict[str, Any]]:
-    """Yield what is delivered in each group, with its interval: a row for each group and ε."""
-    for group, name in enumerate(grouping.names):
-        chosen = grouping.group_of == group
+def segment_rows(
+    kind: str, measured: MeasuredSets, partition: Partition
+) -> Iterator[dict[str, Any]]:
+    """Yield the observed level, with its interval, for each segment and ε."""
+    for segment, name in enumerate(partition.names):
+        chosen = partition.segment_of == segment
         for at, epsilon in enumerate(CHECKED_EPSILONS if chosen.any() else ()):
             yield {
                 "kind": kind,
-                "by": grouping.by,
-                "group": name,
+                "by": partition.by,
+                "segment": name,
                 "epsilon": epsilon,
                 "nominal": 1 - epsilon,
-                **_received(measured, at, chosen, grouping.level),
+                **_observed(measured, at, chosen, partition.level),
                 "n_users": int(chosen.sum()),
             }
 
@@ -135,9 +137,9 @@ def read_segments(
     Parameters
     ----------
     segments : str, Segmentation or None
-        The name of a column, or the segments themselves.
+        The name of a column, or the segments.
     user_segments : mapping, pandas Series, frame, path or None
-        Where that column is.
+        The data with that column.
     users : IdMap
         The users of the data.
     fitted : Segmentation or None
@@ -149,25 +151,24 @@ def read_segments(
         if fitted is not None and fitted.column == segments:
             return fitted
         raise InputError(
-            f"segments={segments!r} names a column, and the segments of users are missing: pass "
-            "user_segments= with a mapping, a Series, a frame or a file (--segments-file on the "
-            "command line)."
+            f"segments={segments!r} names a column, but user_segments= is missing. Pass a mapping, "
+            "a Series, a frame or a file (--segments-file on the command line)."
         )
     if user_segments is not None or not isinstance(segments, Segmentation | None):
         raise InputError(
-            "segments must be the name of a column, and user_segments what has it: pass "
-            'segments="country", user_segments=….'
+            "segments must be the name of a column of user_segments. Pass, for example, "
+            'segments="country", user_segments="users.csv".'
         )
     return fitted if segments is None else segments
 
 
 @dataclass(frozen=True)
 class Segments:
-    """The segments of an audit; those with too few audited users are pooled.
+    """The segments of an audit; segments with too few audited users are pooled.
 
     Attributes
     ----------
-    groups : Segmentation
+    users : Segmentation
         The segment of each user of the data.
     audited : array of int
         The audited users, by code.
@@ -175,125 +176,125 @@ class Segments:
         The segments in which the recommender is calibrated; None for one threshold for all.
     """
 
-    groups: Segmentation
+    users: Segmentation
     audited: NDArray[np.int64]
     fitted: Segmentation | None = None
 
     @property
     def per_segment(self) -> bool:
-        """Whether the recommender guarantees something in each of these segments."""
-        return self.fitted is not None and self.fitted.column == self.groups.column
+        """Whether the guarantee of the recommender holds per segment."""
+        return self.fitted is not None and self.fitted.column == self.users.column
 
     @property
     def small(self) -> dict[str, int]:
-        """The segments with too few audited users, and how many they have."""
-        counts = self.groups.counts(self.audited)
+        """The number of audited users of each segment that has too few."""
+        counts = self.users.counts(self.audited)
         return {name: n for name, n in counts.items() if 0 < n < FEWEST_USERS}
 
     @property
     def pooled(self) -> Segmentation:
-        """The segments as the table has them."""
-        return self.groups.pooled(FEWEST_USERS, self.audited)
+        """The segments of the table, with small ones pooled."""
+        return self.users.pooled(FEWEST_USERS, self.audited)
 
     def thresholds(self, users: NDArray[np.int64]) -> NDArray[np.int64] | None:
-        """Return in which group each of some users is calibrated; None for one threshold."""
+        """Return the segment that calibrates each user; None for one threshold for all."""
         if self.fitted is None:
             return None
         codes = self.fitted.pooled(FEWEST_USERS, self.audited).codes[users]
         return codes.astype(np.int64)
 
-    def grouping(self, users: NDArray[np.int64]) -> Grouping:
-        """Group users by segment; intervals hold together over segments and levels (Bonferroni)."""
+    def partition(self, users: NDArray[np.int64]) -> Partition:
+        """Divide users by segment; intervals hold jointly over segments and levels (Bonferroni)."""
         pooled = self.pooled
         codes, names = pooled.codes[users].astype(np.int64), pooled.names
-        if not self.per_segment and (codes < 0).any():  # there is no guarantee per segment
+        if not self.per_segment and (codes < 0).any():
             codes, names = np.where(codes < 0, len(names), codes), (*names, f"no {pooled.column}")
         n_cells = len(CHECKED_EPSILONS) * max(len(np.unique(codes[codes >= 0])), 1)
-        return Grouping(pooled.column, codes, names, 1 - 0.05 / n_cells)
+        return Partition(pooled.column, codes, names, 1 - 0.05 / n_cells)
 
     def findings(self, rows: Sequence[dict[str, Any]], own_kind: str) -> list[Finding]:
-        """Return the finding that names the segments whose intervals lie below nominal.
+        """Return a finding on the segments whose whole interval is below the nominal level.
 
-        Under the recommender's own kind of guarantee, or the first of several that was measured.
+        It reports the recommender's own kind of guarantee, else the first kind that was measured.
         """
-        rows = [row for row in rows if row["by"] == self.groups.column and row["size"] is not None]
+        rows = [row for row in rows if row["by"] == self.users.column and row["size"] is not None]
         kinds = [row["kind"] for row in rows]
-        first = next((kind for kind in (own_kind, *_OF_SEGMENTS) if kind in kinds), "")
+        first = next((kind for kind in (own_kind, *_FINDING_KINDS) if kind in kinds), "")
         below = [row for row in rows if row["kind"] == first and falls_short(row)]
         if not below:
             return []
-        # A segment is named once: at the headline's level, or where it falls short most.
+        # Each segment is named once, at the headline level or at its largest shortfall.
         below.sort(key=lambda row: (row["epsilon"] == HEADLINE, row["nominal"] - row["observed"]))
-        named = {row["group"]: row for row in below}
-        column, names = self.groups.column, ", ".join(map(self._in_words, named))
-        told = "; ".join(
-            f"{self._in_words(name)} has {with_interval(row)} of "
-            f"{percent(row['nominal'])} ({row['n_users']:,} users)"
+        named = {row["segment"]: row for row in below}
+        column, names = self.users.column, ", ".join(map(self._label, named))
+        listed = "; ".join(
+            f"{self._label(name)} has {with_interval(row)} at "
+            f"{percent(row['nominal'])} nominal ({row['n_users']:,} users)"
             for name, row in named.items()
         )
-        said = f"Below nominal, with intervals that hold together over segments: {told}."
+        found = f"Segments below nominal (intervals hold jointly over segments): {listed}."
         if self.per_segment:
-            return [Finding(f"{said} The guarantee per {column} does not hold there.", names)]
+            return [Finding(f"{found} The guarantee per {column} does not hold there.", names)]
         over_all = f"The guarantee is over all users, not per {column}."
-        return [Finding(f"{said} {over_all} {_how_to_fit(column)}")]
+        return [Finding(f"{found} {over_all} {_how_to_fit(column)}")]
 
-    def _in_words(self, segment: str) -> str:
-        column = self.groups.column
-        if segment in (f"no {column}", self.pooled.other(self.groups)):
+    def _label(self, segment: str) -> str:
+        column = self.users.column
+        if segment in (f"no {column}", self.pooled.other(self.users)):
             return segment
         return f"{column} {segment!r}"
 
     def notes(self) -> list[str]:
-        """Return what is guaranteed to segments, which are pooled, why, and what to type."""
-        column, small = self.groups.column, self.small
-        over = "in each" if self.per_segment else "over all users, not in each"
-        said = [f"The guarantee is {over} {column}."]
-        missing = int((self.groups.codes[self.audited] < 0).sum())
+        """Return notes on the scope of the guarantee and on the pooled segments."""
+        column, small = self.users.column, self.small
+        over = "per" if self.per_segment else "over all users, not per"
+        notes = [f"The guarantee is {over} {column}."]
+        missing = int((self.users.codes[self.audited] < 0).sum())
         if missing and self.per_segment:
-            said.append(
+            notes.append(
                 f"{missing:,} audited {'user has' if missing == 1 else 'users have'} no {column}: "
                 f"the guarantee per {column} does not cover them."
             )
         if not small:
-            return said
+            return notes
         few = ", ".join(f"{name} ({n})" for name, n in small.items())
         why = (
-            f"Segments with fewer than {FEWEST_USERS} audited users, too few for "
-            f"{percent(1 - HEADLINE)}: {few}. They are pooled as "
-            f"'{self.pooled.other(self.groups)}'; audit more users with --users (n_users=)."
+            f"Segments with fewer than {FEWEST_USERS} audited users are pooled as "
+            f"'{self.pooled.other(self.users)}': {few}. Audit more users with --users (n_users=)."
         )
         if self.per_segment:
             why += (
-                f" The recommender does not pool them: with fewer than {users_needed(HEADLINE)} "
-                f"calibration users a segment gets every item. {_how_to_fit(column)}"
+                " The recommender does not pool them: the set of a segment with fewer than "
+                f"{users_needed(HEADLINE)} calibration users contains every item at "
+                f"{percent(1 - HEADLINE)}. {_how_to_fit(column)}"
             )
-        return [*said, why]
+        return [*notes, why]
 
 
 def _how_to_fit(column: str) -> str:
     return (
-        f"To guarantee each {column} and pool small ones, type surerec fit … --segments {column} "
-        f"--segments-file users.csv --pool-below {FEWEST_USERS}, or in Python "
+        f"For a guarantee per {column} with small ones pooled, use surerec fit … --segments "
+        f"{column} --segments-file users.csv --pool-below {FEWEST_USERS}, or in Python "
         f"segments={column!r} and fit(…, "
         f"user_segments=pool_segments(users, {column!r}, min_users={FEWEST_USERS}))."
     )
 
 
-def together_rows(
+def group_guarantee_rows(
     scorer: Scorer, statistics: PrecedenceStatistics, cases: Cases, random_state: int
 ) -> Iterator[dict[str, Any]]:
-    """Yield what random groups who choose together are delivered, by size, guarantee and ε.
+    """Yield the observed level of random groups of users, by size, guarantee and ε.
 
     Parameters
     ----------
     scorer : Scorer
-        What scores, and leaves members out together.
+        A scorer that can leave all members of a group out of its scores.
     statistics : PrecedenceStatistics
-        What is known.
+        Counts of the known interactions.
     cases : Cases
         Known and held-out parts of the audited users' histories.
     random_state : int
-        Of the groups, and of the halves.
+        Seed of the groups and of the halves.
     """
     for size in _SIZES:
         groups = form_groups(cases, size, "random", scorer.fold_of(cases.users), random_state)
@@ -309,14 +310,14 @@ def together_rows(
                 curve, partial(_at_most, candidates), random_state=random_state
             )
             for at, epsilon in enumerate(CHECKED_EPSILONS):
-                received = _received(measured, at, np.ones(len(units), dtype=bool))
-                word = of_row(1 - epsilon, received["low"], received["high"])
+                observed = _observed(measured, at, np.ones(len(units), dtype=bool))
+                word = of_row(1 - epsilon, observed["low"], observed["high"])
                 yield {
                     "members": size,
                     "guarantee": guarantee.name,
                     "epsilon": epsilon,
                     "nominal": 1 - epsilon,
-                    **received,
+                    **observed,
                     "verdict": word if users_needed(epsilon) <= len(units) // 2 else "cannot tell",
                     "n_groups": len(units),
                 }

@@ -5,7 +5,7 @@ from surerec.reports import Heading, Paragraph, Picture, Strong, Table, to_html
 from tests.reports.page import Page
 
 
-def test_what_people_name_things_is_not_markup():
+def test_texts_are_escaped():
     table = Table("A | <b>", ("name", "n"), (("x_<y>|z", Strong("1")),))
     page = to_html("<t>", [Heading("A & B"), Paragraph("<script>"), table], {})
     assert "<script>" not in page
@@ -13,7 +13,7 @@ def test_what_people_name_things_is_not_markup():
     Page(page)
 
 
-def test_a_page_needs_no_other_file_and_says_what_pictures_show():
+def test_a_page_is_self_contained_and_describes_its_figures():
     text = to_html("t", [Heading("A & B"), Picture("p", "What it shows.")], {"p": b"<svg/>"})
     assert 'alt="What it shows."' in text
     page = Page(text)

@@ -1,4 +1,4 @@
-"""A contract for import-linter: what is private to a package is imported inside it only."""
+"""An import-linter contract: private modules are imported only within their package."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
 
 
 class PrivateContract(Contract):
-    """A module with a leading underscore is imported only from within the package that holds it.
+    """A module with a leading underscore is imported only within its package.
 
-    import-linter's own wildcards stand for whole names, so this rule would take a contract for
+    The wildcards of import-linter match whole names, so its own contracts would need one entry for
     every private module.
     """
 
     type_name = "private"
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:  # noqa: ARG002, FBT001
-        """Look at every import, those for types included."""
+        """Check every import, including those for types."""
         crossings = sorted(
             (importer, imported)
             for importer in graph.modules
@@ -30,7 +30,7 @@ class PrivateContract(Contract):
         return ContractCheck(kept=not crossings, metadata={"crossings": crossings})
 
     def render_broken_contract(self, check: ContractCheck) -> None:
-        """Say which imports cross a border."""
+        """Print the imports of private modules."""
         for importer, imported in check.metadata["crossings"]:
             output.print_error(f"{importer} imports {imported}, which is private to its package.")
 

@@ -1,4 +1,4 @@
-"""A process that opens model folders and asks them everything: see `fuzz.folders`."""
+"""A process that loads model folders and queries them; see `fuzz.folders`."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _UNIT: Final = 1 << 20
 
 
 def main() -> None:
-    """Answer each line of the input with one line: answers, refusals, or a signature."""
+    """Write one line for each line of input: answers, an error, or a signature."""
     warnings.simplefilter("ignore")
     _limit(int(sys.argv[1]))
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # libraries in C write what they like to the output
+    os.dup2(2, 1)  # C libraries may write to stdout
     for line in sys.stdin:
-        question = json.loads(line)
-        told = _told(question["folder"], verify=question["verify"])
-        print(json.dumps(told), file=answers, flush=True)
+        request = json.loads(line)
+        reply = _reply(request["folder"], verify=request["verify"])
+        print(json.dumps(reply), file=answers, flush=True)
 
 
-def _told(folder: str, *, verify: bool) -> dict[str, Any]:
+def _reply(folder: str, *, verify: bool) -> dict[str, Any]:
     try:
         models = load_all(folder, verify=verify)
         if models:
@@ -43,24 +43,24 @@ def _told(folder: str, *, verify: bool) -> dict[str, Any]:
         return {"answers": {name: _digest(model) for name, model in models.items()}}
     except SurerecError as error:
         return {"refused": [str(error)]}
-    except BaseException as error:  # noqa: BLE001  # polars' panics are no Exceptions
+    except BaseException as error:  # noqa: BLE001  # panics of polars are not Exceptions
         return {"failed": f"{signature(error)}: {str(error)[:80]}"}
 
 
 def _digest(model: Recommender) -> str:
-    """Give all answers, shortened: users and new people, one and many, explained."""
+    """Return a digest of all answers: known and new users, one and many, explanations."""
     answers: list[Any] = []
-    asked: dict[str, Any] = (
+    options: dict[str, Any] = (
         {"confidence": 0.8} if "confidence" in model.model_.features else {"k": 10}
     )
-    for whom in [{"user": user} for user in USERS] + [{"history": HISTORY}]:
-        answers += _asked(lambda whom=whom: _rows(model.recommend(**whom, **asked)))
-        answers += _asked(lambda whom=whom: repr(model.explain(**whom, item=_ITEM)))
+    for query in [{"user": user} for user in USERS] + [{"history": HISTORY}]:
+        answers += _answer(lambda query=query: _rows(model.recommend(**query, **options)))
+        answers += _answer(lambda query=query: repr(model.explain(**query, item=_ITEM)))
     if "confidence" in model.model_.features:
-        answers += _asked(lambda: model.p_values(USERS[0]).rows())
-    answers += _asked(lambda: model.recommend_many(**{**asked, "k": 5}).rows())
+        answers += _answer(lambda: model.p_values(USERS[0]).rows())
+    answers += _answer(lambda: model.recommend_many(**{**options, "k": 5}).rows())
     if isinstance(model, sr.PopulationConformal):
-        answers += _asked(lambda: repr(model.recommend(USERS[0], k=5).hits))
+        answers += _answer(lambda: repr(model.recommend(USERS[0], k=5).hits))
     return hashlib.sha256(repr(answers).encode()).hexdigest()
 
 
@@ -68,18 +68,18 @@ def _rows(picks: sr.RecommendationSet) -> Any:
     return picks.to_frame().rows(), picks.guarantee, picks.significance
 
 
-def _asked(question: Any) -> list[Any]:
-    """Answer, or refuse: a person of whom nothing is known is no failure."""
+def _answer(ask: Any) -> list[Any]:
+    """Return the answer, or the error message: an unknown user is not a failure."""
     try:
-        return [question()]
+        return [ask()]
     except SurerecError as error:
         if "\n" in str(error).strip():
-            raise RuntimeError("a refusal of several lines") from error
+            raise RuntimeError("an error of several lines") from error
         return [str(error)]
 
 
 def _limit(megabytes: int) -> None:
-    """Let nothing take much more memory than the libraries have now."""
+    """Limit the memory beyond what the libraries use now."""
     with open("/proc/self/statm") as sizes:  # noqa: PTH123
         pages = int(sizes.read().split()[0])
     most = pages * resource.getpagesize() + megabytes * _UNIT
