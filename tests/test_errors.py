@@ -32,7 +32,7 @@ def test_an_unknown_id_says_what_and_which():
         users.require(["bert", "ann"])
     error = caught.value
     assert (error.noun, error.value, error.near) == ("user", "ann", ("anna",))
-    assert str(error) == "There is no user 'ann'; near ones are 'anna'."
+    assert str(error) == "There is no user 'ann'. Did you mean 'anna'?"
 
 
 def test_near_ids_are_looked_for_once_and_only_when_asked_for():
@@ -52,9 +52,5 @@ def test_near_ids_are_looked_for_once_and_only_when_asked_for():
 def test_an_unknown_history_names_its_first_items():
     error = UnknownHistoryError(range(7), lambda: [70])
     assert error.items == tuple(range(7))
-    assert str(error) == (
-        "Nobody in the data took any item of the history (0, 1, 2, 3, 4); near the first are 70."
-    )
-    assert (
-        str(UnknownHistoryError(["a"])) == "Nobody in the data took any item of the history ('a')."
-    )
+    assert str(error) == ("No item of the history (0, 1, 2, 3, 4) is in the data. Did you mean 70?")
+    assert str(UnknownHistoryError(["a"])) == "No item of the history ('a') is in the data."

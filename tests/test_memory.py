@@ -111,5 +111,5 @@ def test_amounts_of_memory_are_read_as_people_write_them(text, n_bytes):
 
 @pytest.mark.parametrize("text", ["", "much", "-2GB", "2 XB"])
 def test_what_is_no_amount_is_refused(text):
-    with pytest.raises(InputError, match="write it as 2GB"):
+    with pytest.raises(InputError, match="Use for example 2GB"):
         from_words(text)

@@ -154,5 +154,5 @@ def test_a_terminal_shows_that_our_own_kernels_are_compiled(screen, module, is_s
     before = COMPILING.n_compiled
     numba.njit(twice)(2)
     assert COMPILING.n_compiled - before == is_shown
-    assert ("Compiling, once on this machine" in screen.getvalue()) == is_shown
+    assert ("Compiling (first use only)" in screen.getvalue()) == is_shown
     assert not _progress._display().tasks

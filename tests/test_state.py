@@ -27,7 +27,7 @@ def test_states_are_composed_and_taken_apart():
     assert [each.texts for each in found] == [name] * 12
     assert [*rest.arrays] == ["scorer_ridge"]
     assert rest.split("scorer_")[1].is_empty
-    with pytest.raises(ValueError, match="a model has no 'scorer_ridge'"):
+    with pytest.raises(ValueError, match="a model: unexpected 'scorer_ridge'"):
         rest.require_empty("a model")
 
 
@@ -49,9 +49,9 @@ def test_arrays_as_their_schemas_say_set_the_dimensions():
         ("codes", np.array(1), r"is int64 \(\)"),
         ("scores", GOOD["scores"][:2], "with n_users=2, n_rows=3"),
         ("scores", GOOD["scores"][:, :1], "is float64"),
-        ("scores", GOOD["scores"] * np.nan, "not a number"),
+        ("scores", GOOD["scores"] * np.nan, "has NaN"),
         ("shares", np.full(2, np.inf, dtype=np.float32), "not finite"),
-        ("more", GOOD["shares"], "x has no 'more'"),
+        ("more", GOOD["shares"], "x: unexpected 'more'"),
     ],
 )
 def test_other_arrays_are_refused(name, array, why):

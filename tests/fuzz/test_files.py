@@ -74,7 +74,10 @@ def test_gzip_takes_no_more_memory_than_what_it_holds(write):
         (HEAD + b'\xe9,"2,3,4\n', "cannot be read as a table"),
         (HEAD + b'1,2,3,4,5\n1,"' + b"y" * 140_000 + b'",3,4\n', "field larger than field limit"),
         (b'"' + b"y" * 140_000 + b'",user,item,time\n1,2,3,4\n', "column among 'yyy"),
-        (b"user,user,item,time\n1,2,3,4\n", "2 columns may be the user, such as 'user' and 'user'"),
+        (
+            b"user,user,item,time\n1,2,3,4\n",
+            "2 columns may be the user column, such as 'user' and 'user'",
+        ),
         (b"user,item,time,TIME\n1,2,3,4\n", "2 columns may be the time"),
     ],
 )
@@ -94,9 +97,9 @@ def test_several_columns_of_other_roles_may_share_a_name(write):
     [
         ("user_id", pa.array([1e19, 2.0]), r"ids above 2\*\*53 are not exact"),
         ("item_id", pa.array([float("inf"), 2.0]), r"ids above 2\*\*53 are not exact"),
-        ("time", pa.array([2**63, 2**63 + 1], pa.uint64()), "2 rows with an unreadable time"),
-        ("time", pa.array([5, 2**63], pa.uint64()), "1 row with an unreadable time"),
-        ("time", pa.array([5, 2**62], pa.timestamp("ms")), "1 row with an unreadable time"),
+        ("time", pa.array([2**63, 2**63 + 1], pa.uint64()), r"cannot parse time .*\(2 rows\)"),
+        ("time", pa.array([5, 2**63], pa.uint64()), r"cannot parse time .*\(1 row\)"),
+        ("time", pa.array([5, 2**62], pa.timestamp("ms")), r"cannot parse time .*\(1 row\)"),
         ("time", pa.array([[1], [2]]), "times must be Unix times or dates, not List"),
         ("user_id", pa.array([{"a": 1}, None]), "ids must be integers or text, not Struct"),
         ("user_id", pa.array([1, 2], pa.duration("us")), "ids must be integers or text"),
@@ -135,7 +138,7 @@ def test_damaged_parquet_is_refused_or_read_wherever_the_damage_is(tmp_path, by_
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/urandom", "/dev/null", "/dev/tty"])
 def test_devices_are_not_read(device):
     if os.path.exists(device):  # noqa: PTH110
-        with pytest.raises(sr.InputError, match=f"{device}: is a device, not a file"):
+        with pytest.raises(sr.InputError, match=f"{device}: a device, not a file"):
             sr.read_interactions(device)
 
 
@@ -146,7 +149,7 @@ def test_a_pipe_is_neither_read_nor_waited_for(tmp_path):
     done = threading.Event()
 
     def ask():
-        refused(pipe, "is a pipe, not a file")
+        refused(pipe, "a pipe, not a file")
         done.set()
 
     threading.Thread(target=ask, daemon=True).start()
@@ -159,7 +162,7 @@ def test_a_member_of_an_archive_is_named_with_the_archive(tmp_path):
     path = tmp_path / "set.zip"
     with zipfile.ZipFile(path, "w") as packed:
         packed.writestr("u.data", "1\t2\t3\tyesterday\n")
-    with pytest.raises(sr.InputError, match=r"set\.zip: u\.data: 1 row with an unreadable time"):
+    with pytest.raises(sr.InputError, match=r"set\.zip: u\.data:1: cannot parse time"):
         sr.load_dataset("ml-100k", path=path)
 
 

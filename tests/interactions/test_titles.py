@@ -101,16 +101,16 @@ SOURCES = {
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_titles_from_elsewhere_match_by_the_rules_of_ids(orders, tmp_path, kind):
+def test_titles_from_other_sources_match_by_id(orders, tmp_path, kind):
     found = read(orders, titles=SOURCES[kind](tmp_path))
     assert by_id(found) == EXPECTED
     assert found.titles_read == sr.interactions.TitlesRead(items=4, titled=2, unknown=1)
     assert str(found.titles_read) == (
-        "2 of 4 items have one; 1 id of titles has no interactions and was skipped"
+        "2 of 4 items have a title; 1 title has no interactions and was skipped"
     )
 
 
-def test_text_ids_and_the_column_of_another_name(tmp_path):
+def test_text_ids_and_a_column_with_another_name(tmp_path):
     consumed = pl.DataFrame({"u": [1, 1], "article": ["007", "A/8"], "ts": [1, 2]})
     titles = as_path(tmp_path, "article,bezeichnung\n007,Bond\nA/8,Chair\n7,Seven\n")
     found = sr.read_interactions(consumed, user="u", titles=titles, title="bezeichnung")
@@ -123,13 +123,13 @@ def test_text_ids_and_the_column_of_another_name(tmp_path):
 
 
 @pytest.mark.parametrize("titles", [{10: "Lamp", 2.5: "x"}, "sku,title\n10,Lamp\n20,\n"])
-def test_ids_that_pandas_wrote_as_floats_match_whole_numbers(tmp_path, titles):
-    consumed = as_path(tmp_path, "user,sku,time\n1,10.0,1\n1,20.0,2\n", "taken.csv")
+def test_float_ids_of_pandas_match_integers(tmp_path, titles):
+    consumed = as_path(tmp_path, "user,sku,time\n1,10.0,1\n1,20.0,2\n", "log.csv")
     given = as_path(tmp_path, titles) if isinstance(titles, str) else titles
     assert by_id(sr.read_interactions(consumed, titles=given)) == {10: "Lamp", 20: None}
 
 
-def test_of_several_titles_in_a_file_the_most_frequent_counts(orders, tmp_path):
+def test_the_most_frequent_title_of_an_item_is_used(orders, tmp_path):
     titles = as_path(tmp_path, "sku,title\n10,Lamp\n10,Lamp 2\n10,Lamp\n20,Vase\n20,Vase 2\n")
     assert by_id(read(orders, titles=titles)) == {10: "Lamp", 20: "Vase 2", 30: None, 40: None}
 
@@ -137,22 +137,20 @@ def test_of_several_titles_in_a_file_the_most_frequent_counts(orders, tmp_path):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"title": "nam"}, "there is no column 'nam'; found: 'customer', 'sku', 'name'"),
-        ({"titles": "missing.csv"}, "missing.csv: no such file of titles"),
+        ({"title": "nam"}, "no column 'nam'. Use one of its columns: 'customer', 'sku', 'name'"),
+        ({"titles": "missing.csv"}, "missing.csv: no such file"),
         ({"titles": 5}, "titles is 5; it must be a mapping"),
-        ({"titles": "sqlite:///shop.db"}, "titles are not read from a database"),
-        ({"titles": {10: "x"}, "title": "name"}, "pass title= or titles="),
+        ({"titles": "sqlite:///shop.db"}, "titles cannot be read from a database"),
+        ({"titles": {10: "x"}, "title": "name"}, "Leave out title="),
         ({"titles": pl.DataFrame({"sku": [1], "colour": ["red"]})}, "no title column among 'sku'"),
         ({"titles": pl.DataFrame({"a": [1], "title": ["red"]})}, "no item column among 'a'"),
     ],
 )
-def test_what_cannot_be_titles_is_refused_in_a_sentence(orders, given, said):
+def test_invalid_titles_are_refused(orders, given, said):
     with pytest.raises(InputError, match=said):
         read(orders, **given)
 
 
-def test_a_file_of_titles_needs_names_of_columns(orders, tmp_path):
-    with pytest.raises(
-        InputError, match=r"is data, not names of columns; .* add such a line to the file"
-    ):
+def test_a_file_of_titles_needs_column_names(orders, tmp_path):
+    with pytest.raises(InputError, match=r"data instead of column names.* add a header line"):
         read(orders, titles=as_path(tmp_path, "10,Lamp\n20,Vase\n"))

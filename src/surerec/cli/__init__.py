@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from surerec._progress import printed
 from surerec._version import __version__
-from surerec._words import shown
+from surerec._words import as_options, shown
 from surerec.cli import (
     _calibrate,
     _data,
@@ -112,7 +112,7 @@ def main() -> None:
         with _ended_in_order():
             app()
     except SurerecError as error:
-        _fail(str(error))
+        _fail(as_options(str(error)))
     except OSError as error:  # of a path that nobody looked at before it was used
         where = "" if error.filename is None else f"{shown(error.filename)}: "
         _fail(f"{where}{(error.strerror or str(error)).lower()}.")
