@@ -65,7 +65,7 @@ def _other_options(case: Case, chance: Random) -> Case:
             ("skip_bad", True),
             ("n_rows", chance.choice((0, 1, 2, 1000))),
             ("time_format", chance.choice(("s", "ns", "ms", "%Y-%m-%d", "%", "%Q", ""))),
-            ("threshold", chance.choice((None, 3.0, -1.0))),
+            ("rating_above", chance.choice((None, 3.0, -1.0))),
             ("min_profile_length", 2),
             ("user", chance.choice(("user_id", "userId", "", "é", "rating"))),
             ("columns", ["user", "item", "rating", "time"]),

@@ -150,7 +150,7 @@ def reason(error: BaseException) -> str:
     >>> reason(ValueError("first\nsecond"))
     'first'
     """
-    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    first = next((line.strip() for line in said.splitlines() if line.strip()), "")
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     plain = "".join(c if c.isprintable() else "?" for c in first).rstrip(".")
     return (plain or type(error).__name__)[:_SHOWN]

@@ -60,7 +60,7 @@ class Spent:
 
     def __str__(self) -> str:
         parts = {**self.stages, "other": self.total - sum(self.stages.values())}
-        words = [f"{name} {in_seconds(took)}" for name, took in parts.items() if took >= _NOTHING]
+        words = [f"{name} {in_seconds(elapsed)}" for name, elapsed in parts.items() if elapsed >= _NOTHING]
         return in_seconds(self.total) + (f": {', '.join(words)}" if words else "")
 
 
@@ -164,10 +164,10 @@ def stage(name: str) -> Iterator[None]:
         finally:
             spent.in_stage = False
             compiling = COMPILING.seconds - compiled
-            took = perf_counter() - begin - compiling
-            spent.stages[name] = spent.stages.get(name, 0.0) + took
+            elapsed = perf_counter() - begin - compiling
+            spent.stages[name] = spent.stages.get(name, 0.0) + elapsed
             spent.stages["compiling"] = spent.stages.get("compiling", 0.0) + compiling
-        LOGGER.info("%s: %s", title, in_seconds(took))
+        LOGGER.info("%s: %s", title, in_seconds(elapsed))
 
 
 @contextmanager
@@ -279,8 +279,8 @@ class Bar:
     def log(self, level: int) -> None:
         """Log the progress and the elapsed time."""
         far = self._amount() or (f"{self._done / self._total:.0%}" if self._total else "")
-        took = in_seconds(perf_counter() - self.begin)
-        LOGGER.log(level, "%s: %s", self._description, ", ".join(filter(None, (far, took))))
+        elapsed = in_seconds(perf_counter() - self.begin)
+        LOGGER.log(level, "%s: %s", self._description, ", ".join(filter(None, (far, elapsed))))
 
 
 _lock = Lock()

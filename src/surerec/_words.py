@@ -88,8 +88,8 @@ def counted(n: int, noun: str) -> str:
 
 def declared_name(own: Any) -> str | None:
     """Return the `name` attribute of an object on one line; None without one."""
-    said = getattr(own, "name", None)
-    return (" ".join(said.split()) or None) if isinstance(said, str) else None
+    name = getattr(own, "name", None)
+    return (" ".join(name.split()) or None) if isinstance(name, str) else None
 
 
 def public_name(own: Any) -> str | None:
@@ -123,7 +123,7 @@ def near(typed: str, names: Iterable[str], *, n: int = 3, alike: float = 0.5) ->
 
 
 def day_of(time: int) -> str:
-    """Return the day of an instant in microseconds since 1970.
+    """Return the date of a time in microseconds since 1970.
 
     Examples
     --------

@@ -125,7 +125,7 @@ def test_a_table_is_written_whole_and_replaced_when_asked(address):
     expected = [("ann", 7, 0.5, 0.1), ("ann2", 7, 0.5, 0.1)]
     expected += [("bob", 8, -1.5, None), ("bob2", 8, -1.5, None)]
     assert rows(address, "the picks") == expected
-    with pytest.raises(sr.InputError, match="the table the picks exists. Pass --overwrite"):
+    with pytest.raises(sr.InputError, match=r"the table the picks exists\. Pass --overwrite"):
         write_table(picks, address, "the picks")
     assert write_table([PICKS], address, "the picks", overwrite=True) == 2
     assert len(rows(address, "the picks")) == 2

@@ -79,7 +79,7 @@ class History(NamedTuple):
 
 
 def read_time(name: str, value: Any) -> int:
-    """Return one instant in microseconds since 1970.
+    """Return one time in microseconds since 1970.
 
     Examples
     --------

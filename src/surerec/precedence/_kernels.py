@@ -137,8 +137,8 @@ def compress_rows(
         n_found = np.count_nonzero(rows[k])
         stay[k] = n_found > most and (rows.itemsize == _NARROW or rows[k].max() <= _MOST_IN_16_BITS)
         ends[k + 1] = ends[k] + (0 if stay[k] else n_found)
-    room = ends[n_rows] + 1
-    items, counts = np.empty(room, np.uint32), np.empty(room, rows.dtype)
+    size = ends[n_rows] + 1
+    items, counts = np.empty(size, np.uint32), np.empty(size, rows.dtype)
     for k in range(n_rows):
         place, row = np.uint64(ends[k]), rows[k]
         for left in range(0, n_items if ends[k + 1] > ends[k] else 0, _GROUP):

@@ -292,9 +292,9 @@ class GroupedSpans:
     def _counters(self, counter: np.dtype[Any]) -> NDArray[Any]:
         """Allocate counters of a block, aligned for vector instructions."""
         shape = (_GROUPS, self.n_items, LANES)
-        room = np.zeros(int(np.prod(shape)) * counter.itemsize + 64, dtype=np.uint8)
-        skip = -room.ctypes.data % 64
-        return room[skip : len(room) - 64 + skip].view(counter).reshape(shape)
+        buffer = np.zeros(int(np.prod(shape)) * counter.itemsize + 64, dtype=np.uint8)
+        skip = -buffer.ctypes.data % 64
+        return buffer[skip : len(buffer) - 64 + skip].view(counter).reshape(shape)
 
     def _count(self, block: int, counters: NDArray[np.uint16]) -> NDArray[np.uint16]:
         """Count a block of items with at most 2¹⁶ − 1 consumers each."""
