@@ -212,11 +212,7 @@ def check_numbers(name: str, values: object, n_dimensions: int = 1) -> NDArray[n
 
 
 def check_wholes(
-    name: str,
-    values: object,
-    low: int = _INT64[0],
-    high: int = _INT64[1],
-    n_dimensions: int = 1,
+    name: str, values: object, low: int = _INT64[0], high: int = _INT64[1], n_dimensions: int = 1
 ) -> NDArray[np.int64]:
     """Return integers from `low` to `high` as an array, or raise InputError.
 

@@ -72,9 +72,7 @@ def group_pairs(
 
 
 def _place(
-    codes: NDArray[np.uint32],
-    n_groups: int,
-    write: Callable[[int, int, NDArray[np.int64]], None],
+    codes: NDArray[np.uint32], n_groups: int, write: Callable[[int, int, NDArray[np.int64]], None]
 ) -> NDArray[np.int64]:
     """Write the rows by group, block by block, and return the group offsets."""
     blocks, counts = count_by_block(codes, n_groups)

@@ -60,7 +60,11 @@ class Spent:
 
     def __str__(self) -> str:
         parts = {**self.stages, "other": self.total - sum(self.stages.values())}
-        words = [f"{name} {in_seconds(elapsed)}" for name, elapsed in parts.items() if elapsed >= _NOTHING]
+        words = [
+            f"{name} {in_seconds(elapsed)}"
+            for name, elapsed in parts.items()
+            if elapsed >= _NOTHING
+        ]
         return in_seconds(self.total) + (f": {', '.join(words)}" if words else "")
 
 

@@ -156,10 +156,7 @@ class ArraySchema:
 
 
 def check_arrays(
-    what: str,
-    schemas: Mapping[str, ArraySchema],
-    arrays: Mapping[str, NDArray[Any]],
-    **sizes: int,
+    what: str, schemas: Mapping[str, ArraySchema], arrays: Mapping[str, NDArray[Any]], **sizes: int
 ) -> dict[str, int]:
     """Check the arrays of a component against its schemas; return the named dimensions.
 

@@ -120,9 +120,5 @@ def concatenate(tables: list[RawTable], n_rows: int | None = None) -> RawTable:
         return joined[joined < len(frame)]
 
     return RawTable(
-        tables[0].name,
-        frame,
-        where=place,
-        malformed=shifted("malformed"),
-        blank=shifted("blank"),
+        tables[0].name, frame, where=place, malformed=shifted("malformed"), blank=shifted("blank")
     )

@@ -172,11 +172,7 @@ def sniff(
 
 
 def _read(
-    path: Path,
-    source: Path | bytes,
-    dialect: Dialect,
-    roles: Mapping[str, str],
-    n_rows: int | None,
+    path: Path, source: Path | bytes, dialect: Dialect, roles: Mapping[str, str], n_rows: int | None
 ) -> RawTable:
     first_line = 2 if dialect.header else 1
     if dialect.netflix:

@@ -141,10 +141,7 @@ def titles_by_code(titles: pl.DataFrame, items: IdMap) -> tuple[dict[str, pl.Ser
 
 
 def one_text_each(
-    codes: NDArray[np.integer],
-    texts: pl.Series,
-    times: NDArray[np.int64] | None,
-    n_items: int,
+    codes: NDArray[np.integer], texts: pl.Series, times: NDArray[np.int64] | None, n_items: int
 ) -> pl.Series:
     """Return the most frequent text of each item by code.
 

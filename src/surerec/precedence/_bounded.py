@@ -317,11 +317,7 @@ class BoundedRows(RowStore):
     keeps_rows = True
 
     def __init__(
-        self,
-        following: Spans,
-        preceding: Spans,
-        held: dict[Direction, HeldRows],
-        cache_bytes: int,
+        self, following: Spans, preceding: Spans, held: dict[Direction, HeldRows], cache_bytes: int
     ) -> None:
         self.spans: dict[Direction, Spans] = {"followers": following, "predecessors": preceding}
         self.held = held

@@ -14,13 +14,7 @@ from surerec._memory import available_memory
 from surerec.errors import InputError, NoUsersError
 from surerec.interactions import GrowingInteractions
 from surerec.precedence._kernels import add_logged, count_in_place, log_pairs, move_in_order
-from surerec.precedence._rows import (
-    RowStore,
-    check_fits,
-    linear_budget,
-    of_matrix,
-    read_rows,
-)
+from surerec.precedence._rows import RowStore, check_fits, linear_budget, of_matrix, read_rows
 from surerec.precedence._statistics import PrecedenceStatistics, count_precedence
 
 if TYPE_CHECKING:

@@ -246,9 +246,7 @@ class DenseRows(RowStore):
     holds_all = True
 
     def __init__(
-        self,
-        followers: NDArray[np.unsignedinteger],
-        predecessors: NDArray[np.unsignedinteger],
+        self, followers: NDArray[np.unsignedinteger], predecessors: NDArray[np.unsignedinteger]
     ) -> None:
         self._followers, self._predecessors = followers.view(), predecessors.view()
         self._followers.flags.writeable = self._predecessors.flags.writeable = False

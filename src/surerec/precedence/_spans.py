@@ -11,11 +11,7 @@ import numpy as np
 from surerec._arguments import check_offsets
 from surerec._grouping import group_pairs
 from surerec._threads import available_threads, equal_blocks, run_blocks, run_together
-from surerec.precedence._kernels import (
-    count_listed,
-    count_rows,
-    find_spans,
-)
+from surerec.precedence._kernels import count_listed, count_rows, find_spans
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -440,11 +440,7 @@ def count_precedence(
     with stage("counting"):
         support, rows = _rows(interactions, ties, strategy, budget)
     counted = PrecedenceStatistics(
-        interactions.n_users,
-        support.astype(np.uint32),
-        rows,
-        interactions=interactions,
-        ties=ties,
+        interactions.n_users, support.astype(np.uint32), rows, interactions=interactions, ties=ties
     )
     counted.memory = memory
     return counted
