@@ -1,4 +1,4 @@
-"""Wrong types and values are answered by errors of our own, in one line each."""
+"""Wrong types and values raise errors with one-line messages."""
 
 import datetime as dt
 
@@ -28,7 +28,7 @@ def model(counts):
 
 
 FRAME = pl.DataFrame({"user": [1, 1, 2], "item": [1, 2, 1], "time": [1, 2, 3]})
-BEYOND = 10**5000  # Python turns no integer of so many digits into text
+BEYOND = 10**5000  # Python does not convert so long an integer to text
 
 
 def refused(call, says=""):
@@ -39,7 +39,7 @@ def refused(call, says=""):
 
 
 @pytest.mark.parametrize(
-    ("asked", "says"),
+    ("options", "says"),
     [
         ({"history": 5}, "history is 5; it must be a list of item ids"),
         ({"history": np.array(5)}, "history is array"),
@@ -62,8 +62,8 @@ def refused(call, says=""):
         ({"query": measures.Query(np.array([1]), allowed=np.array([99]))}, "has 99"),
     ],
 )
-def test_questions(model, asked, says):
-    refused(lambda: model.recommend(**{"confidence": 0.8, **asked}), says)
+def test_requests(model, options, says):
+    refused(lambda: model.recommend(**{"confidence": 0.8, **options}), says)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_folders(model, folder):
         refused(call, "it must be a path")
 
 
-def test_renewing_and_ages(model, films, counts):
+def test_recalibration_and_age(model, films, counts):
     refused(lambda: model.recalibrate(np.arange(5)), "interactions is array")
     refused(lambda: model.recalibrate(films, refit=2), "refit is 2")
     other = sr.count_precedence(films.until(2**60))
@@ -143,12 +143,12 @@ def test_profiles(given, says):
 
 @pytest.mark.parametrize("users", [[], [1], [1, 2]])
 def test_users_left_out_may_be_an_array(counts, users):
-    known, told = np.array([0]), np.array(users, dtype=np.int64)
-    assert np.array_equal(counts.items_outside(known, told), counts.items_outside(known, users))
-    assert counts.without_users(told).n_users == counts.n_users - len(users)
+    known, array = np.array([0]), np.array(users, dtype=np.int64)
+    assert np.array_equal(counts.items_outside(known, array), counts.items_outside(known, users))
+    assert counts.without_users(array).n_users == counts.n_users - len(users)
 
 
-def test_a_value_takes_a_few_words_of_one_line():
+def test_values_in_messages_are_short_and_on_one_line():
     class Odd:
         def __repr__(self):
             raise RuntimeError("no")

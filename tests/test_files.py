@@ -23,7 +23,7 @@ def test_a_file_appears_when_it_is_complete(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_two_who_write_one_file_at_once_do_not_meet(tmp_path):
+def test_two_writers_of_one_file_do_not_collide(tmp_path):
     path = tmp_path / "table.csv"
     with file_aside(path) as one, file_aside(path) as other:
         one.write_text("same")
@@ -32,7 +32,7 @@ def test_two_who_write_one_file_at_once_do_not_meet(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_folder_takes_the_place_of_another_when_it_is_complete(tmp_path):
+def test_a_folder_is_replaced_when_it_is_complete(tmp_path):
     folder = tmp_path / "report"
     for name in ("first", "second"):
         with folder_aside(folder) as aside:
@@ -108,7 +108,7 @@ def test_a_device_stays_a_device(tmp_path):
 
 
 @posix
-def test_what_is_open_is_no_file_to_replace(tmp_path):
+def test_an_open_descriptor_is_not_replaced(tmp_path):
     with (tmp_path / "log").open("w") as file:
         if os.path.exists("/dev/fd"):  # noqa: PTH110
             link = tmp_path / "link"
@@ -117,7 +117,7 @@ def test_what_is_open_is_no_file_to_replace(tmp_path):
     assert not is_stream(tmp_path / "log")
 
 
-def test_a_folder_is_no_file(tmp_path):
+def test_a_folder_is_not_a_file(tmp_path):
     with pytest.raises(IsADirectoryError):
         write(tmp_path)
     assert not list(tmp_path.iterdir())
@@ -137,7 +137,7 @@ def test_a_file_keeps_its_permissions_and_a_new_one_has_the_usual(tmp_path):
 
 @posix
 @pytest.mark.skipif(os.name == "posix" and os.geteuid() == 0, reason="nothing is closed to root")
-def test_a_file_that_is_closed_to_writing_is_not_replaced(tmp_path):
+def test_a_read_only_file_is_not_replaced(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("old")
     path.chmod(0o400)

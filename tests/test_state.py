@@ -19,7 +19,7 @@ GOOD = {
 }
 
 
-def test_states_are_composed_and_taken_apart():
+def test_states_are_composed_and_split():
     codes, name = np.arange(2), {"name": "new"}
     lists = State.numbered("list", [State({"codes": codes}, name)] * 12)
     whole = State({"ridge": codes}).under("scorer_") | lists
@@ -31,7 +31,7 @@ def test_states_are_composed_and_taken_apart():
         rest.require_empty("a model")
 
 
-def test_arrays_as_their_schemas_say_set_the_dimensions():
+def test_valid_arrays_set_the_dimensions():
     assert check_arrays("x", SCHEMAS, GOOD) == {"n_users": 2, "n_rows": 3}
     nothing = {name: array[:1][: name == "offsets"] for name, array in GOOD.items()}
     assert check_arrays("x", SCHEMAS, nothing, n_users=0) == {"n_users": 0, "n_rows": 0}
@@ -54,7 +54,7 @@ def test_arrays_as_their_schemas_say_set_the_dimensions():
         ("more", GOOD["shares"], "x: unexpected 'more'"),
     ],
 )
-def test_other_arrays_are_refused(name, array, why):
+def test_invalid_arrays_are_refused(name, array, why):
     with pytest.raises(ValueError, match=why):
         check_arrays("x", SCHEMAS, {**GOOD, name: array})
 

@@ -1,4 +1,4 @@
-"""Rows of databases: by address and query, from files and from a server that is really started."""
+"""Reading from and writing to SQLite, DuckDB and a real PostgreSQL server."""
 
 import json
 import sqlite3
@@ -95,7 +95,7 @@ def test_nothing_can_be_written(address, tmp_path):
         assert sr.read_interactions(address, query=query).n_rows == 4
 
 
-def test_a_wrong_query_is_a_sentence(address):
+def test_a_wrong_query_is_a_one_line_error(address):
     with pytest.raises(sr.InputError, match=r"the query failed .*nowhere") as caught:
         sr.read_interactions(address, query="SELECT * FROM nowhere")
     assert "\n" not in str(caught.value)
@@ -119,7 +119,7 @@ def rows(address, table):
     return read_query(address, f'SELECT * FROM "{table}" ORDER BY user_id').rows()  # noqa: S608
 
 
-def test_a_table_is_written_whole_and_replaced_when_asked(address):
+def test_a_table_is_written_completely_and_replaced_on_request(address):
     picks = [PICKS, PICKS.with_columns(user_id=pl.col("user_id") + "2")]
     assert write_table(picks, address, "the picks") == 4
     expected = [("ann", 7, 0.5, 0.1), ("ann2", 7, 0.5, 0.1)]
@@ -131,7 +131,7 @@ def test_a_table_is_written_whole_and_replaced_when_asked(address):
     assert len(rows(address, "the picks")) == 2
 
 
-def test_what_fails_half_way_leaves_the_old_table(address):
+def test_a_failed_write_keeps_the_old_table(address):
     write_table([PICKS], address, "picks")
 
     def failing():
@@ -146,7 +146,7 @@ def test_what_fails_half_way_leaves_the_old_table(address):
 
 
 def table_comment(address, table):
-    """Return what a table says of itself; None in SQLite, which has no comments."""
+    """Return the comment of a table; None in SQLite, which has no comments."""
     if address.startswith("duckdb"):
         duckdb = pytest.importorskip("duckdb")
         with duckdb.connect(address.removeprefix("duckdb:///")) as connection:
@@ -186,10 +186,10 @@ def test_recommend_all_writes_a_table(address, cli, tmp_path):
     assert "are for databases" in wrong.err
 
 
-def test_what_cannot_be_opened_is_named_without_its_password(tmp_path):
+def test_a_failed_connection_is_reported_without_the_password(tmp_path):
     with pytest.raises(sr.InputError, match=r"no such file\. Use four slashes"):
         sr.read_interactions(f"sqlite:///{tmp_path}/nowhere.db", query=QUERY)
-    (tmp_path / "other.db").write_text("this is no database, whatever its name may be\n" * 9)
+    (tmp_path / "other.db").write_text("not a database\n" * 9)
     with pytest.raises(sr.InputError, match=r"other\.db: the query failed"):
         sr.read_interactions(f"sqlite:///{tmp_path}/other.db", query=QUERY)
     pytest.importorskip("psycopg", reason="psycopg is not installed: surerec[postgres]")
@@ -285,7 +285,7 @@ def test_no_password_is_kept_or_printed(secret, postgres, cli, tmp_path):
     assert name in (model / "manifest.json").read_text()  # which GET /v1/model answers from
 
 
-def test_a_driver_that_quotes_the_password_is_not_quoted():
+def test_driver_messages_never_quote_the_password():
     pytest.importorskip("psycopg", reason="psycopg is not installed: surerec[postgres]")
     error = ValueError('invalid token: "hush"')
     assert driver_message(error, "postgresql://a:hush@h/b") == "ValueError"

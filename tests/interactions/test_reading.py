@@ -198,10 +198,7 @@ def test_ratings_must_be_above_the_threshold(write):
     ("content", "row"),
     [
         ("user,item,time\nJosé,1,5\n".encode("latin-1"), ("José", 1, 5 * SECOND)),
-        (
-            'user,item,time\n1,"Good, the Bad, The",5\n',
-            (1, "Good, the Bad, The", 5 * SECOND),
-        ),
+        ('user,item,time\n1,"Good, the Bad, The",5\n', (1, "Good, the Bad, The", 5 * SECOND)),
     ],
 )
 def test_latin_1_and_quoted_separators_are_read(write, content, row):
