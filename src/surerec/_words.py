@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
 _LONGEST: Final = 80
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -57,19 +57,20 @@ def visible(text: str) -> str:
     return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
-def as_options(message: str) -> str:
-    """Return a message with Python arguments rewritten as command-line options.
+def as_options(message: str, names: Collection[str]) -> str:
+    """Return a message with the arguments in `names` rewritten as command-line options.
 
     Examples
     --------
-    >>> as_options('Pass time="NAME", or skip_bad=True. Leave out query=.')
-    'Pass --time NAME, or --skip-bad. Leave out --query.'
+    >>> as_options('Pass time="NAME", skip_bad=True or path=.', {"time", "skip_bad"})
+    'Pass --time NAME, --skip-bad or path=.'
     """
 
     def option(found: re.Match[str]) -> str:
-        value = "" if found[2] == "True" else found[2]
-        plain = value[1:-1]
-        value = plain if plain and " " not in plain else value
+        if found[1] not in names:
+            return found[0]
+        value = found[2].removesuffix("True")
+        value = value[1:-1] if value[1:-1] and " " not in value else value
         return f"--{found[1].replace('_', '-')} {value}".rstrip()
 
     return _ARGUMENT.sub(option, _BOTH_FORMS.sub("", message))

@@ -40,7 +40,7 @@ def test_describe_says_what_a_file_holds_and_which_order_says_most(run, write):
     assert done.code == 0
     assert done.err.startswith("Next: surerec fit ")
     assert f"--titles {titles}" in done.err
-    assert "of titles has no interactions and was skipped" in done.out
+    assert "1 title has no interactions and was skipped" in done.out
     assert "of 9 people who took Thing A, 9 later took Thing B, 0 the other way" in done.out
 
 

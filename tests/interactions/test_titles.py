@@ -70,10 +70,8 @@ SOURCES = {
         {"sku": [10.0, 20.0, 99.0, None], "name": ["Lamp", "Vase", "x", "y"]}
     ),
     "polars": lambda _: pl.DataFrame({"item_id": [10, 20, 99], "title": ["Lamp", "Vase", "x"]}),
-    "lazy": lambda _: pl.LazyFrame({"item_id": [10, 20, 99], "title": ["Lamp", "Vase", "x"]}),
     "csv": lambda at: as_path(at, "product,label\n10,Lamp\n20,Vase\n99,Never sold\n"),
     "csv as text": lambda at: str(as_path(at, "sku;product_name\n 10 ;Lamp\n20; Vase\n99;x\n")),
-    "csv of floats": lambda at: as_path(at, "sku,name\n10.0,Lamp\n20.0,Vase\n99.0,x\n"),
 }  # fmt: skip
 
 

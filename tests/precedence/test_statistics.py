@@ -239,10 +239,10 @@ def test_known_counts_cannot_leave_a_user_out():
     ("counts", "support", "says"),
     [
         ([[0, 1]], [1, 1], r"counts has shape \(1, 2\)"),
-        ([[0, -1], [0, 0]], [1, 1], "negative value or a nonzero diagonal"),
-        ([[1, 0], [0, 0]], [1, 1], "no item precedes itself"),
-        ([[0, 2], [0, 0]], [1, 2], "counts exceed support"),
-        ([[0, 1], [0, 0]], [9, 1], "counts exceed support"),
+        ([[0, -1], [0, 0]], [1, 1], "counts has a negative value"),
+        ([[1, 0], [0, 0]], [1, 1], "an item that precedes itself"),
+        ([[0, 2], [0, 0]], [1, 2], "counts must not exceed support"),
+        ([[0, 1], [0, 0]], [9, 1], "counts must not exceed support"),
     ],
 )
 def test_impossible_counts_are_refused(counts, support, says):

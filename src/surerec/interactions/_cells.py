@@ -32,12 +32,8 @@ _TICKS: Final = {"ms": 1_000, "us": 1, "ns": 1}  # microseconds per unit of pola
 
 
 def _tidy(cells: pl.Series) -> pl.Series:
-    """Strip blanks and make empty text null; skip the work where nothing changes."""
-    if cells.str.contains(r"^\s|\s$").any():
-        cells = cells.str.strip_chars()
-    if (cells == "").any():
-        cells = cells.replace("", None)
-    return cells
+    """Strip blanks and make empty text null."""
+    return cells.str.strip_chars().replace("", None)
 
 
 def read_ids(cells: pl.Series, where: str) -> pl.Series:
@@ -63,13 +59,14 @@ def read_ids(cells: pl.Series, where: str) -> pl.Series:
         numbers = cells.cast(pl.Int64, strict=False)
         if numbers.null_count() > cells.null_count():
             cells = _tidy(cells)
-            if cells.str.ends_with(".0").all() and _are_integers(cells.str.head(-2)):
-                cells = cells.str.head(-2)
+            heads = cells.str.head(-2)
+            whole = heads.cast(pl.Int64, strict=False).null_count() == cells.null_count()
+            if whole and cells.str.ends_with(".0").all() and _is_plain(heads):
+                cells = heads
             numbers = cells.cast(pl.Int64, strict=False)
         if numbers.null_count() > cells.null_count():
             numbers = cells.cast(pl.UInt64, strict=False)
-        lossless = numbers.null_count() == cells.null_count() and _written_plainly(cells)
-        return numbers if lossless else cells
+        return numbers if numbers.null_count() == cells.null_count() and _is_plain(cells) else cells
     if dtype == pl.UInt64 and (cells.max() or 0) >= 2**63:  # type: ignore[operator]
         return cells
     if dtype.is_integer():  # 32 bits stay: half the memory while ids are encoded
@@ -79,12 +76,6 @@ def read_ids(cells: pl.Series, where: str) -> pl.Series:
     if dtype == pl.Null:
         return cells.cast(pl.Int64)
     raise InputError(f"{where}: ids must be integers or text, not {dtype}. Convert the column.")
-
-
-def _are_integers(cells: pl.Series) -> bool:
-    """Return whether all texts are integers in canonical form."""
-    numbers = cells.cast(pl.Int64, strict=False)
-    return numbers.null_count() == cells.null_count() and _written_plainly(cells)
 
 
 def whole_floats(ids: pl.Series) -> pl.Series:
@@ -102,9 +93,7 @@ def whole_floats(ids: pl.Series) -> pl.Series:
 def _whole(cells: pl.Series, where: str) -> pl.Series:
     """Return floats as integers: pandas converts integers to floats when some are missing."""
     if not (cells == cells.round()).all():
-        raise InputError(
-            f"{where}: ids must be integers or text, not fractions. Convert the column."
-        )
+        raise InputError(f"{where}: ids must be integers or text, not fractions. Convert them.")
     if (cells.abs() > _EXACT).any():
         raise InputError(
             f"{where}: ids above 2**53 are not exact as floats. Store them as integers or text."
@@ -112,7 +101,7 @@ def _whole(cells: pl.Series, where: str) -> pl.Series:
     return cells.cast(pl.Int64)
 
 
-def _written_plainly(cells: pl.Series) -> bool:
+def _is_plain(cells: pl.Series) -> bool:
     """Return whether integers are in canonical form: no leading zeros, no plus sign."""
     padded = cells.str.starts_with("0") & (cells.str.len_bytes() > 1)
     signed = cells.str.starts_with("+") | cells.str.starts_with("-0")
@@ -146,9 +135,7 @@ def read_times(cells: pl.Series, time_format: str | None, where: str) -> pl.Seri
     if dtype.is_temporal() and dtype not in (pl.Duration, pl.Time):
         if isinstance(dtype, pl.Datetime):  # a cast would overflow
             bound = (2**63 - 1) // _TICKS[dtype.time_unit]
-            ticks = cells.to_physical()
-            if not _all_between(ticks, -bound, bound):
-                cells = cells.set(ticks.is_between(-bound, bound).not_(), None)
+            cells = cells.set(cells.to_physical().is_between(-bound, bound).not_(), None)
         return cells.cast(pl.Datetime("us")).to_physical()
     if dtype == pl.String:
         if time_format is not None and not is_unit(time_format):
@@ -166,18 +153,8 @@ def read_times(cells: pl.Series, time_format: str | None, where: str) -> pl.Seri
     elif dtype == pl.Null:
         return cells.cast(pl.Int64)
     elif not dtype.is_numeric():
-        raise InputError(
-            f"{where}: times must be Unix times or dates, not {dtype}. Convert the column."
-        )
+        raise InputError(f"{where}: times must be Unix times or dates, not {dtype}. Convert them.")
     return _unix(cells, time_format, where)
-
-
-def _all_between(numbers: pl.Series, lowest: float, highest: float) -> bool:
-    """Return whether all numbers are within bounds: a cheap check before cells are replaced."""
-    least, most = numbers.min(), numbers.max()
-    if not isinstance(least, (int, float)) or not isinstance(most, (int, float)):
-        return True
-    return lowest <= least and most <= highest
 
 
 def _mostly_known(numbers: pl.Series, cells: pl.Series) -> bool:
@@ -223,8 +200,7 @@ def _unix(cells: pl.Series, time_format: str | None, where: str) -> pl.Series:
         return cells.cast(pl.Int64)
     unit = time_format or next(unit for unit, bound in _UNIT_BOUNDS if middle < bound)
     scale = _MICROSECONDS[unit]
-    if not _all_between(cells, 0, _LATEST / scale / 2):  # far from the limit: rounding is harmless
-        cells = cells.set((cells < 0) | (cells.cast(pl.Float64) * scale >= _LATEST), None)
+    cells = cells.set((cells < 0) | (cells.cast(pl.Float64) * scale >= _LATEST), None)
     if cells.dtype.is_integer():
         whole = cells.cast(pl.Int64)
         return whole * int(scale) if scale >= 1 else whole // 1000

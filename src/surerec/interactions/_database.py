@@ -222,11 +222,8 @@ def _file(address: str, *, must_exist: bool = True) -> str:
 
 
 _OPEN: Final[dict[str, Callable[[str], Any]]] = {
-    "postgresql": _postgresql,
-    "postgres": _postgresql,
-    "sqlite": _sqlite,
-    "duckdb": _duckdb,
-}
+    **dict.fromkeys(_POSTGRESQL, _postgresql), "sqlite": _sqlite, "duckdb": _duckdb,
+}  # fmt: skip
 
 
 def write_table(
@@ -350,9 +347,6 @@ def _write_duckdb(address: str) -> Iterator[_Writer]:
 
 
 _LIBRARIES: Final = frozenset(("psycopg", "sqlite3", "duckdb", "_duckdb"))
-_WRITE: Final = {
-    "postgresql": _write_postgresql,
-    "postgres": _write_postgresql,
-    "sqlite": _write_sqlite,
-    "duckdb": _write_duckdb,
-}
+_WRITE: Final = dict.fromkeys(_POSTGRESQL, _write_postgresql) | {
+    "sqlite": _write_sqlite, "duckdb": _write_duckdb,
+}  # fmt: skip

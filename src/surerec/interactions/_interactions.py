@@ -277,14 +277,9 @@ class Interactions:
         Interactions(0 users, 3 items, 0 rows)
         """
         ids = pl.Series(np.arange(check_whole("n_items", n_items, lowest=0)))
-        nothing = np.empty(0, dtype=np.int64)
-        return cls(
-            IdMap(ids.head(0), noun="user"),
-            IdMap(ids, noun="item"),
-            np.zeros(1, dtype=np.int64),
-            nothing.astype(np.uint32),
-            nothing,
-        )
+        maps = IdMap(ids.head(0), noun="user"), IdMap(ids, noun="item")
+        items, times = np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.int64)
+        return cls(*maps, np.zeros(1, dtype=np.int64), items, times)
 
     @property
     def n_users(self) -> int:

@@ -149,9 +149,7 @@ def read_interactions(
     del table, cells
     n_below = _drop_below(columns_read, rating_above)
     if not len(columns_read["user"]):
-        raise InputError(
-            f"{source_name}: none of {n_found:,} rows is usable. Check the file and rating_above=."
-        )
+        raise InputError(f"{source_name}: none of {n_found:,} rows is usable. Check rating_above=.")
     (user_ids, user_codes), (item_ids, item_codes) = run_blocks(
         encode, [columns_read.pop("user"), columns_read.pop("item")]
     )

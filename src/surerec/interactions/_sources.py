@@ -106,9 +106,7 @@ def concatenate(tables: list[RawTable], n_rows: int | None = None) -> RawTable:
         frame = pl.concat(frames, how="vertical_relaxed").slice(0, n_rows)
     except pl.exceptions.PolarsError as error:
         names = " and ".join(t.name for t in tables)
-        raise InputError(
-            f"{names}: the files have columns of different types. Convert them to one type."
-        ) from error
+        raise InputError(f"{names}: columns have different types. Convert them.") from error
 
     def place(row: int) -> str:
         at = int(np.searchsorted(starts, row, side="right")) - 1

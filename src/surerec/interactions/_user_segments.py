@@ -13,7 +13,6 @@ import polars as pl
 
 from surerec._arguments import check_whole
 from surerec._state import ArraySchema, State, check_arrays
-from surerec._words import shown
 from surerec.errors import InputError
 from surerec.interactions._sources import read_table
 
@@ -236,9 +235,7 @@ def read_members(source: Any, column: str = "group") -> dict[Any, list[Any]]:
     if isinstance(source, Mapping):
         for group, members in source.items():
             if isinstance(members, str) or not isinstance(members, Iterable):
-                raise InputError(
-                    f"Group {group!r} has members {shown(members)}; pass a list of user ids."
-                )
+                raise InputError(f"Group {group!r}: members must be a list of user ids.")
         return {group: list(members) for group, members in source.items()}
     rows, _ = _pairs(source, column, {})
     found: dict[Any, list[Any]] = {}

@@ -201,15 +201,10 @@ class PrecedenceStatistics:
             )
         # Before the cast: −1 would become 4,294,967,295.
         if min(matrix.min(initial=0), consumed.min(initial=0)) < 0 or matrix.diagonal().any():
-            raise InputError(
-                "counts has a negative value or a nonzero diagonal; no item precedes itself."
-            )
+            raise InputError("counts has a negative value or an item that precedes itself.")
         both = matrix + matrix.T
         if consumed.max(initial=0) > n_all or (both > np.minimum.outer(consumed, consumed)).any():
-            raise InputError(
-                "counts exceed support, or support exceeds n_users; no more users can consume two "
-                "items than one of them."
-            )
+            raise InputError("counts must not exceed support, and support must not exceed n_users.")
         counter = narrowest(int(matrix.max(initial=0)))
         rows = DenseRows(*(np.array(each, dtype=counter, order="C") for each in (matrix, matrix.T)))
         return cls(
