@@ -113,7 +113,7 @@ def test_who_has_no_group_is_promised_nothing(two):
         (2, {0: "a"}, "groups is a number: name their column"),
         ("contry", pl.DataFrame({"user": [0], "country": ["DE"]}), "no column 'contry'"),
         ("country", pl.DataFrame({"who": [0], "country": ["DE"]}), "no user column"),
-        ("country", {"x": "DE"}, "no country of any of the 800 users"),
+        ("country", {"x": "DE"}, "no country for any of the 800 users"),
         ("country", pl.DataFrame({"user": [0, 0], "country": ["a", "b"]}), "has two segments"),
         ("country", "no such file.csv", "no such file"),
         ("", None, "groups is ''"),

@@ -222,7 +222,7 @@ class IdMap:
             hint = ' To skip unknown ids, pass unknown="skip".'
             raise InputError(
                 f"{_unknown_of(found, len(found.codes))} are unknown: {_first(skipped)}. Check "
-                f"their type and spelling: the data's ids are {kind}{such}."
+                f"their type and spelling: ids of the data are {kind}{such}."
                 f"{hint if len(found.codes) else ''}"
             )
         return found
