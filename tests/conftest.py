@@ -6,14 +6,14 @@ from hypothesis import settings
 
 from surerec.cli import main
 
-# Compiling a kernel in the first example is no reason to fail it.
+# The first example may compile a kernel, so there is no deadline.
 settings.register_profile("surerec", deadline=None, max_examples=60)
 settings.load_profile("surerec")
 
 
 @pytest.fixture
 def cli(capsys, monkeypatch):
-    """Run ``surerec`` as its entry point does, and give exit code, stdout and stderr."""
+    """Run ``surerec`` as its entry point does, and return exit code, stdout and stderr."""
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["surerec", *map(str, arguments)])
@@ -29,7 +29,7 @@ def cli(capsys, monkeypatch):
 
 @pytest.fixture
 def write(tmp_path):
-    """Write a small file and give its path."""
+    """Write a small file and return its path."""
 
     def write_file(name, content):
         path = tmp_path / name

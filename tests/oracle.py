@@ -1,4 +1,4 @@
-"""Slow and obvious: what the kernels must agree with."""
+"""Slow reference implementations of profiles and precedence counts."""
 
 from collections import Counter
 
@@ -18,7 +18,7 @@ def support(users):
 
 
 def precedence(users, ties="order"):
-    """{(i, h): number of users who took i before h}"""
+    """{(i, h): number of users who consumed i before h}"""
     counts = Counter()
     for profile in users.values():
         for place, (first, before) in enumerate(profile):

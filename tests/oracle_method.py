@@ -1,7 +1,7 @@
 """The paper's method in exact arithmetic, one plain line per formula: what surerec must agree with.
 
 Written from the paper and docs/explanation/paper.md alone. ``i`` is an item of the history, ``h``
-the item judged; ``PC[i, h]`` users took i before h.
+the item judged; ``PC[i, h]`` users consumed i before h.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""PostgreSQL, really started, as a user of its own: a fixture for whoever needs databases."""
+"""Fixture: a PostgreSQL server of its own."""
 
 import os
 import pwd
@@ -33,7 +33,7 @@ def _as_own_user():
 
 @pytest.fixture(scope="session")
 def postgres():
-    """Give a function that gives the address of a new database."""
+    """Return a function that creates a database and returns its address."""
     psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: surerec[postgres]")
     if not (_program("initdb") and _program("postgres")):
         pytest.skip("PostgreSQL is not installed (apt install postgresql)")

@@ -1,4 +1,4 @@
-"""Rows for kernels, scattered over all the places where a store may hold them."""
+"""Rows for kernels, in all forms that a store may use."""
 
 import numpy as np
 
@@ -8,9 +8,9 @@ MOST_IN_16_BITS = 2**16 - 1
 
 
 def scattered(rows, random, n_kinds=3):
-    """Give rows in a matrix, counted beside it (if two kinds), or compressed (if three).
+    """Return rows in a matrix, counted (two kinds) or compressed (three kinds).
 
-    Those that 16 bits do not hold are compressed.
+    Rows with counts above 16 bits are compressed.
     """
     kinds = random.integers(0, n_kinds, len(rows))
     kinds[rows.max(axis=1, initial=0) > MOST_IN_16_BITS] = 2

@@ -1,4 +1,4 @@
-"""Wrong types and values are answered by errors of our own, in one line each."""
+"""Wrong types and values raise errors with one-line messages."""
 
 import datetime as dt
 
@@ -28,7 +28,7 @@ def model(counts):
 
 
 FRAME = pl.DataFrame({"user": [1, 1, 2], "item": [1, 2, 1], "time": [1, 2, 3]})
-BEYOND = 10**5000  # Python turns no integer of so many digits into text
+BEYOND = 10**5000  # Python does not convert so long an integer to text
 
 
 def refused(call, says=""):
@@ -39,11 +39,11 @@ def refused(call, says=""):
 
 
 @pytest.mark.parametrize(
-    ("asked", "says"),
+    ("options", "says"),
     [
         ({"history": 5}, "history is 5; it must be a list of item ids"),
         ({"history": np.array(5)}, "history is array"),
-        ({"history": [[1], {}, None]}, "Nobody in the data took"),
+        ({"history": [[1], {}, None]}, "No item of the history"),
         ({"user": 1, "exclude": 7}, "exclude is 7"),
         ({"user": 1, "exclude": "7"}, "exclude is '7'"),
         ({"user": 3j}, "There is no user 3j"),
@@ -56,14 +56,14 @@ def refused(call, says=""):
         ({"user": 1, "confidence": 3j}, "confidence is 3j"),
         ({"user": 1, "confidence": BEYOND}, "confidence is a value"),
         ({"query": "x"}, "query is 'x'"),
-        ({"query": measures.Query(np.array([99]))}, "has 99; codes go from 0 to"),
+        ({"query": measures.Query(np.array([99]))}, "has 99; codes must be from 0 to"),
         ({"query": measures.Query(np.array([-1]))}, "has -1"),
         ({"query": measures.Query(np.array([1]), users=(99,))}, "is 99"),
         ({"query": measures.Query(np.array([1]), allowed=np.array([99]))}, "has 99"),
     ],
 )
-def test_questions(model, asked, says):
-    refused(lambda: model.recommend(**{"confidence": 0.8, **asked}), says)
+def test_requests(model, options, says):
+    refused(lambda: model.recommend(**{"confidence": 0.8, **options}), says)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_folders(model, folder):
         refused(call, "it must be a path")
 
 
-def test_renewing_and_ages(model, films, counts):
+def test_recalibration_and_age(model, films, counts):
     refused(lambda: model.recalibrate(np.arange(5)), "interactions is array")
     refused(lambda: model.recalibrate(films, refit=2), "refit is 2")
     other = sr.count_precedence(films.until(2**60))
@@ -118,20 +118,23 @@ def test_renewing_and_ages(model, films, counts):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"offsets": [0, 3, 2], "items": [5, 1, 1]}, "offsets must lead from 0"),
-        ({"offsets": [1, 2], "items": [5, 1]}, "offsets must lead from 0"),
-        ({"offsets": [], "items": []}, "offsets must lead from 0"),
-        ({"offsets": [0, 2], "items": [1, 1]}, "has an item twice"),
+        ({"offsets": [0, 3, 2], "items": [5, 1, 1]}, "offsets must ascend from 0"),
+        ({"offsets": [1, 2], "items": [5, 1]}, "offsets must ascend from 0"),
+        ({"offsets": [], "items": []}, "offsets must ascend from 0"),
+        ({"offsets": [0, 2], "items": [1, 1]}, "repeats an item"),
         ({"offsets": [0, 1], "items": [-1]}, "items has -1"),
-        ({"offsets": [0, 1], "items": [1.5]}, "a list of whole numbers"),
-        ({"offsets": [0, 2], "items": [0, 1], "times": [3, 1]}, "times go back"),
-        ({"offsets": [0, 2], "items": [0, 1], "times": [3]}, "times are 1"),
-        ({"offsets": [0, 2], "items": [0, 1], "user_ids": ["a", "b"]}, "user_ids are 2"),
-        ({"offsets": [0, 2], "items": [0, 1], "item_ids": ["a", "a"]}, "name two alike"),
+        ({"offsets": [0, 1], "items": [1.5]}, "a list of integers"),
+        ({"offsets": [0, 2], "items": [0, 1], "times": [3, 1]}, "times decrease"),
+        ({"offsets": [0, 2], "items": [0, 1], "times": [3]}, "times has 1 values; pass 2"),
+        (
+            {"offsets": [0, 2], "items": [0, 1], "user_ids": ["a", "b"]},
+            "user_ids has 2 ids; pass 1",
+        ),
+        ({"offsets": [0, 2], "items": [0, 1], "item_ids": ["a", "a"]}, "has duplicates"),
         ({"offsets": [0, 2], "items": [0, 5], "item_ids": ["a", "b"]}, "items has 5"),
         ({"offsets": [0, 1], "items": [0], "titles": 5}, "titles is 5"),
         ({"offsets": [0, 1], "items": [0], "name": 5}, "name is 5"),
-        ({"offsets": [0, 1], "items": [2**32 - 2]}, "number them from 0 without gaps"),
+        ({"offsets": [0, 1], "items": [2**32 - 2]}, "Number them from 0 without gaps"),
     ],
 )
 def test_profiles(given, says):
@@ -140,12 +143,12 @@ def test_profiles(given, says):
 
 @pytest.mark.parametrize("users", [[], [1], [1, 2]])
 def test_users_left_out_may_be_an_array(counts, users):
-    known, told = np.array([0]), np.array(users, dtype=np.int64)
-    assert np.array_equal(counts.items_outside(known, told), counts.items_outside(known, users))
-    assert counts.without_users(told).n_users == counts.n_users - len(users)
+    known, array = np.array([0]), np.array(users, dtype=np.int64)
+    assert np.array_equal(counts.items_outside(known, array), counts.items_outside(known, users))
+    assert counts.without_users(array).n_users == counts.n_users - len(users)
 
 
-def test_a_value_takes_a_few_words_of_one_line():
+def test_values_in_messages_are_short_and_on_one_line():
     class Odd:
         def __repr__(self):
             raise RuntimeError("no")

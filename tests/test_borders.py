@@ -1,4 +1,4 @@
-"""The borders between rooms hold, and what watches them would notice if they did not."""
+"""Private modules and names stay in their package."""
 
 import ast
 from pathlib import Path
@@ -26,27 +26,27 @@ SOURCE = Path(surerec.__file__).parent
         ("surerec.climate", "surerec.cli._fit", False),
     ],
 )
-def test_what_is_private_stays_in_its_package(importer, imported, may):
+def test_private_modules_stay_in_their_package(importer, imported, may):
     assert _may_import(importer, imported) is may
 
 
-def test_no_private_name_crosses_a_border():
+def test_private_names_stay_in_their_package():
     """The linter sees modules; names with a leading underscore are seen here."""
     crossings = []
     for path in SOURCE.rglob("*.py"):
-        room = path.relative_to(SOURCE).parts[0]
+        package = path.relative_to(SOURCE).parts[0]
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith(
                 "surerec."
             ):
                 continue
             other = node.module.split(".")[1]
-            if other != room and not other.startswith("_"):
+            if other != package and not other.startswith("_"):
                 names = [alias.name for alias in node.names]
                 crossings += [f"{path}: {name}" for name in names if name.startswith("_")]
     assert crossings == []
 
 
-def test_nobody_asks_another_room_for_what_is_private():
+def test_private_members_stay_in_their_package():
     """No exception to ruff's rule on private members is made in the package."""
     assert [p for p in SOURCE.rglob("*.py") if "SLF001" in p.read_text(encoding="utf-8")] == []

@@ -23,7 +23,7 @@ def test_a_file_appears_when_it_is_complete(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_two_who_write_one_file_at_once_do_not_meet(tmp_path):
+def test_two_writers_of_one_file_do_not_collide(tmp_path):
     path = tmp_path / "table.csv"
     with file_aside(path) as one, file_aside(path) as other:
         one.write_text("same")
@@ -32,7 +32,7 @@ def test_two_who_write_one_file_at_once_do_not_meet(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_folder_takes_the_place_of_another_when_it_is_complete(tmp_path):
+def test_a_folder_is_replaced_when_it_is_complete(tmp_path):
     folder = tmp_path / "report"
     for name in ("first", "second"):
         with folder_aside(folder) as aside:
@@ -43,6 +43,15 @@ def test_a_folder_takes_the_place_of_another_when_it_is_complete(tmp_path):
         raise OSError("full")
     assert [path.name for path in folder.iterdir()] == ["second"]
     assert list(tmp_path.iterdir()) == [folder]
+
+
+@posix
+def test_a_folder_through_a_link_replaces_the_target(tmp_path):
+    (tmp_path / "latest").symlink_to(tmp_path / "report")
+    with folder_aside(tmp_path / "latest") as aside:
+        (aside / "first").touch()
+    assert (tmp_path / "latest").is_symlink()
+    assert (tmp_path / "report" / "first").exists()
 
 
 def write(path, text="new"):
@@ -60,17 +69,6 @@ def test_a_link_stays_and_its_target_is_replaced(tmp_path):
         assert link.is_symlink()
         assert target.read_text() == text
     assert list(target.parent.iterdir()) == [target]
-
-
-@posix
-def test_a_folder_through_a_link_replaces_the_target(tmp_path):
-    target, link = tmp_path / "report", tmp_path / "latest"
-    link.symlink_to(target)
-    for name in ("first", "second"):
-        with folder_aside(link) as aside:
-            (aside / name).touch()
-        assert link.is_symlink()
-        assert [path.name for path in target.iterdir()] == [name]
 
 
 @posix
@@ -108,7 +106,7 @@ def test_a_device_stays_a_device(tmp_path):
 
 
 @posix
-def test_what_is_open_is_no_file_to_replace(tmp_path):
+def test_an_open_descriptor_is_not_replaced(tmp_path):
     with (tmp_path / "log").open("w") as file:
         if os.path.exists("/dev/fd"):  # noqa: PTH110
             link = tmp_path / "link"
@@ -117,7 +115,7 @@ def test_what_is_open_is_no_file_to_replace(tmp_path):
     assert not is_stream(tmp_path / "log")
 
 
-def test_a_folder_is_no_file(tmp_path):
+def test_a_folder_is_not_a_file(tmp_path):
     with pytest.raises(IsADirectoryError):
         write(tmp_path)
     assert not list(tmp_path.iterdir())
@@ -137,7 +135,7 @@ def test_a_file_keeps_its_permissions_and_a_new_one_has_the_usual(tmp_path):
 
 @posix
 @pytest.mark.skipif(os.name == "posix" and os.geteuid() == 0, reason="nothing is closed to root")
-def test_a_file_that_is_closed_to_writing_is_not_replaced(tmp_path):
+def test_a_read_only_file_is_not_replaced(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("old")
     path.chmod(0o400)

@@ -1,4 +1,4 @@
-"""The first use: nobody looks at a blank screen, and nothing is imported that is not needed."""
+"""First use: the warm-up runs, and nothing heavy is imported before it is needed."""
 
 import subprocess
 import sys
@@ -26,13 +26,13 @@ def imported(code):
 def test_nothing_heavy_is_imported_before_it_is_needed():
     heavy = {"numpy", "polars", "numba", "scipy", "pyarrow", "rich", "typer"}
     assert not imported("import surerec") & heavy
-    told = "sys.argv = ['surerec', '--version']; from surerec.__main__ import main; main()"
-    assert not imported(told) & heavy
-    asked = imported("import surerec; surerec.PopulationConformal, surerec.read_interactions")
-    assert not asked & {"scipy.special", "pyarrow", "rich", "surerec.measures.learned"}
+    version = "sys.argv = ['surerec', '--version']; from surerec.__main__ import main; main()"
+    assert not imported(version) & heavy
+    used = imported("import surerec; surerec.PopulationConformal, surerec.read_interactions")
+    assert not used & {"scipy.special", "pyarrow", "rich", "surerec.measures.learned"}
 
 
-def test_all_public_names_are_there_all_the_same():
+def test_all_public_names_are_available():
     for name in sr.__all__:
         assert getattr(sr, name) is not None
     assert {*sr.__all__, "errors", "measures"} <= set(dir(sr))

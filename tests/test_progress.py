@@ -39,7 +39,7 @@ def test_a_terminal_shows_the_stage_the_amount_and_the_time(screen):
     assert "0:00:00" in screen.getvalue()
 
 
-def test_the_learned_measure_shows_which_pair_it_is_at(screen, films):
+def test_the_learned_measure_shows_its_progress(screen, films):
     sr.PopulationConformal("learned").fit(films)
     shown = screen.getvalue()
     for expected in ("pair 1 of 6", "pair 6 of 6", "trees of 4 folds", "calibration users"):
@@ -47,13 +47,13 @@ def test_the_learned_measure_shows_which_pair_it_is_at(screen, films):
 
 
 def test_bars_and_stages_are_rows_of_one_display(screen):
-    with stage("calendar"), progress("Inner", total=2):
+    with stage("splitting"), progress("Inner", total=2):
         _progress._display().refresh()
-        assert [task.description for task in _progress._display().tasks] == ["Calendar", "Inner"]
+        assert [task.description for task in _progress._display().tasks] == ["Splitting", "Inner"]
     assert not _progress._display().tasks
     with progress("Again", total=1):  # the display starts again
         pass
-    for expected in ("Calendar", "Inner", "Again"):
+    for expected in ("Splitting", "Inner", "Again"):
         assert expected in screen.getvalue()
 
 
@@ -75,7 +75,7 @@ def test_bars_can_be_switched_off_by_the_logger(screen):
     assert screen.getvalue() == ""
 
 
-def test_a_pipe_gets_nothing_unless_asked(films, capsys):
+def test_nothing_is_printed_into_a_pipe(films, capsys):
     sr.PopulationConformal().fit(films)
     assert capsys.readouterr() == ("", "")
 
@@ -106,7 +106,7 @@ def test_a_program_with_its_own_logging_gets_records_and_no_second_copy(films, c
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that a test moves."""
+    """A clock that tests control."""
     now = [0.0]
     monkeypatch.setattr(_progress, "perf_counter", lambda: now[0])
     return now
@@ -123,7 +123,7 @@ def test_totals_name_every_stage_and_the_rest(clock):
     assert str(spent) == "41 s: counting 0.2 s, compiling 8.0 s, learning 26 s, other 7.1 s"
 
 
-def test_verbose_is_a_parameter_that_is_not_saved(films, tmp_path):
+def test_verbose_is_not_saved(films, tmp_path):
     loud = sr.PopulationConformal(verbose=1)
     assert clone(loud).verbose == 1
     assert repr(loud) == "PopulationConformal(verbose=1)"
@@ -138,7 +138,7 @@ def test_verbose_is_a_parameter_that_is_not_saved(films, tmp_path):
     assert picks.equals(same)
 
 
-def test_an_impossible_verbose_is_refused(films):
+def test_an_invalid_verbose_is_refused(films):
     with pytest.raises(sr.SurerecError, match="verbose is 'yes'"):
         sr.PopulationConformal(verbose="yes").fit(films)
     with pytest.raises(sr.SurerecError, match="verbose is -1"):
@@ -146,7 +146,7 @@ def test_an_impossible_verbose_is_refused(films):
 
 
 @pytest.mark.parametrize(("module", "is_shown"), [("surerec.kernels", True), ("shop", False)])
-def test_a_terminal_shows_that_our_own_kernels_are_compiled(screen, module, is_shown):
+def test_a_terminal_shows_the_compilation_of_kernels(screen, module, is_shown):
     def twice(x):
         return x + x
 
@@ -154,5 +154,5 @@ def test_a_terminal_shows_that_our_own_kernels_are_compiled(screen, module, is_s
     before = COMPILING.n_compiled
     numba.njit(twice)(2)
     assert COMPILING.n_compiled - before == is_shown
-    assert ("Compiling, once on this machine" in screen.getvalue()) == is_shown
+    assert ("Compiling (first use only)" in screen.getvalue()) == is_shown
     assert not _progress._display().tasks

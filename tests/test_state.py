@@ -19,7 +19,7 @@ GOOD = {
 }
 
 
-def test_states_are_composed_and_taken_apart():
+def test_states_are_composed_and_split():
     codes, name = np.arange(2), {"name": "new"}
     lists = State.numbered("list", [State({"codes": codes}, name)] * 12)
     whole = State({"ridge": codes}).under("scorer_") | lists
@@ -27,11 +27,11 @@ def test_states_are_composed_and_taken_apart():
     assert [each.texts for each in found] == [name] * 12
     assert [*rest.arrays] == ["scorer_ridge"]
     assert rest.split("scorer_")[1].is_empty
-    with pytest.raises(ValueError, match="a model has no 'scorer_ridge'"):
+    with pytest.raises(ValueError, match="a model: unexpected 'scorer_ridge'"):
         rest.require_empty("a model")
 
 
-def test_arrays_as_their_schemas_say_set_the_dimensions():
+def test_valid_arrays_set_the_dimensions():
     assert check_arrays("x", SCHEMAS, GOOD) == {"n_users": 2, "n_rows": 3}
     nothing = {name: array[:1][: name == "offsets"] for name, array in GOOD.items()}
     assert check_arrays("x", SCHEMAS, nothing, n_users=0) == {"n_users": 0, "n_rows": 0}
@@ -49,12 +49,12 @@ def test_arrays_as_their_schemas_say_set_the_dimensions():
         ("codes", np.array(1), r"is int64 \(\)"),
         ("scores", GOOD["scores"][:2], "with n_users=2, n_rows=3"),
         ("scores", GOOD["scores"][:, :1], "is float64"),
-        ("scores", GOOD["scores"] * np.nan, "not a number"),
+        ("scores", GOOD["scores"] * np.nan, "has NaN"),
         ("shares", np.full(2, np.inf, dtype=np.float32), "not finite"),
-        ("more", GOOD["shares"], "x has no 'more'"),
+        ("more", GOOD["shares"], "x: unexpected 'more'"),
     ],
 )
-def test_other_arrays_are_refused(name, array, why):
+def test_invalid_arrays_are_refused(name, array, why):
     with pytest.raises(ValueError, match=why):
         check_arrays("x", SCHEMAS, {**GOOD, name: array})
 

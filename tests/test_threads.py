@@ -14,7 +14,7 @@ amounts = st.lists(st.integers(0, 1_000)).map(np.array)
 
 
 @given(amounts, st.integers(1, 9))
-def test_blocks_cover_everything_once_and_share_the_work(work, n_blocks):
+def test_blocks_cover_all_positions_and_balance_the_work(work, n_blocks):
     blocks = equal_blocks(work.astype(np.int64), n_blocks)
     assert [place for start, stop in blocks for place in range(start, stop)] == list(
         range(len(work))
@@ -49,10 +49,10 @@ def test_a_few_blocks_run_together_and_an_error_reaches_the_caller():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_kept_threads_are_left_behind_by_a_fork():
+def test_a_fork_does_not_wait_for_threads_of_the_parent():
     run_together(lambda _: None, [1, 2])
     child = os.fork()
-    if child == 0:  # without threads of its own it would wait for ever
+    if child == 0:  # would wait forever for threads of the parent
         run_together(lambda _: None, [1, 2])
         os._exit(7)
     deadline = time.monotonic() + 20

@@ -1,10 +1,10 @@
-"""``python -m surerec``, and the command ``surerec``."""
+"""Entry point of ``python -m surerec`` and of the command ``surerec``."""
 
 import sys
 
 
 def main() -> None:
-    """Run the command line; only the version is told without importing all of it."""
+    """Run the command line; ``--version`` alone imports nothing else."""
     if sys.argv[1:] == ["--version"]:
         from surerec._version import __version__  # noqa: PLC0415
 

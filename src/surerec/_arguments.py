@@ -1,4 +1,4 @@
-"""Arguments as callers give them: each is what it must be, or refused by its name in a sentence."""
+"""Validation of arguments: each check returns the value or raises InputError with its name."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 
 
 MOST: Final = 2**63 - 1
-"""The largest whole number that kernels know."""
+"""Largest integer of the kernels (int64)."""
 
 
 def check_offsets(offsets: NDArray[np.int64], end: int) -> None:
-    """Raise ValueError unless offsets lead from 0 to `end` and never back.
+    """Raise ValueError unless offsets ascend from 0 to `end`.
 
     Examples
     --------
     >>> check_offsets(np.array([0, 2, 2, 5]), 5)
     """
-    # Compared, not subtracted: the difference of two damaged ones may be too large for its type.
+    # Compared, not subtracted: the difference of damaged offsets may overflow.
     falls = not len(offsets) or bool((offsets[1:] < offsets[:-1]).any())
     if falls or offsets[0] != 0 or offsets[-1] != end:
-        raise ValueError("offsets lead outside")
+        raise ValueError("offsets are out of range")
 
 
 def check_profiles(offsets: NDArray[np.int64], items: NDArray[np.uint32], n_items: int) -> None:
-    """Raise ValueError unless these are profiles: no item twice, and none that is not there.
+    """Raise ValueError unless no profile repeats an item and all item codes exist.
 
-    Kernels keep room for each item once, and do not look where they write.
+    Kernels allocate one place for each item and do not check bounds.
 
     Examples
     --------
@@ -48,11 +48,11 @@ def check_profiles(offsets: NDArray[np.int64], items: NDArray[np.uint32], n_item
     """
     check_offsets(offsets, len(items))
     if first_bad_profile(offsets, items, n_items) >= 0:
-        raise ValueError("a profile has an item twice, or one that is not there")
+        raise ValueError("a profile repeats an item, or has an unknown item code")
 
 
 def check_whole(name: str, value: object, lowest: int = 1, highest: int = MOST) -> int:
-    """Return a whole number from `lowest` to `highest`, or refuse the setting by its name.
+    """Return an integer from `lowest` to `highest`, or raise InputError with its name.
 
     Examples
     --------
@@ -65,19 +65,19 @@ def check_whole(name: str, value: object, lowest: int = 1, highest: int = MOST) 
         bound = f"at most {highest:,}"
     else:
         return int(value)
-    raise InputError(f"{name} is {shown(value)}; it must be a whole number of {bound}.")
+    raise InputError(f"{name} is {shown(value)}; it must be an integer of {bound}.")
 
 
 MOST_RANDOM_STATE: Final = 2**64 - 1
 _Kind = TypeVar("_Kind")
 _LONGEST_NAME: Final = 255  # bytes of a file's name
-# What NumPy says of what it cannot turn into numbers.
+# What NumPy raises for values that it cannot convert to numbers.
 _NO_NUMBERS = (TypeError, ValueError, OverflowError, AttributeError, RuntimeError)
 _INT64: Final = (-(2**63), 2**63 - 1)
 
 
 def is_number(value: object) -> bool:
-    """Return whether a value is a real number; True and False are none."""
+    """Return whether a value is a real number; booleans are not."""
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
@@ -90,9 +90,9 @@ def check_number(
     *,
     ends: tuple[bool, bool] = (False, False),
 ) -> float:
-    """Return a number between two others, or refuse it; `must` says what it must be.
+    """Return a number between two bounds as a float, or raise InputError with the text `must`.
 
-    `ends` says whether the lower and the upper end are allowed.
+    `ends` are flags: whether the lower and the upper bound are allowed.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def check_number(
 
 
 def check_random_state(random_state: object, name: str = "random_state") -> int:
-    """Return a seed: a whole number of 64 bits.
+    """Return a seed: an integer of 64 bits without a sign.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def check_random_state(random_state: object, name: str = "random_state") -> int:
 
 
 def check_flag(name: str, value: object) -> bool:
-    """Return True or False, or refuse anything else.
+    """Return a boolean as a Python bool, or raise InputError.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def check_flag(name: str, value: object) -> bool:
 
 
 def check_choice(name: str, value: object, allowed: Collection[str]) -> str:
-    """Return one of some words, or refuse what is none of them.
+    """Return one of the allowed words, or raise InputError.
 
     Examples
     --------
@@ -147,25 +147,25 @@ def check_choice(name: str, value: object, allowed: Collection[str]) -> str:
 
 
 def check_text(name: str, value: object) -> str:
-    """Return a text, or refuse anything else.
+    """Return a string, or raise InputError.
 
     Examples
     --------
     >>> check_text("name", "films")
     'films'
     """
-    return check_kind(name, value, str, "a text")
+    return check_kind(name, value, str, "a string")
 
 
 def check_optional_text(name: str, value: object) -> str | None:
-    """Return a text or None, or refuse anything else."""
+    """Return a string or None, or raise InputError."""
     return None if value is None else check_text(name, value)
 
 
 def check_kind(
     name: str, value: object, kind: type[_Kind] | tuple[type[_Kind], ...], must: str
 ) -> _Kind:
-    """Return an object of a class, or refuse it; `must` says what it must be and how it is made.
+    """Return an object of a class, or raise InputError with the text `must`.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def check_kind(
 
 
 def check_list(name: str, values: object, of: str) -> list[Any]:
-    """Return some values as a list; a text, of letters, and a single value are refused.
+    """Return values as a list; a string or a single value raises InputError.
 
     Examples
     --------
@@ -189,12 +189,12 @@ def check_list(name: str, values: object, of: str) -> list[Any]:
         try:
             return list(values)
         except TypeError:
-            pass  # an array of no dimension, or a lazy frame
+            pass  # an array without dimensions, or a lazy frame
     raise InputError(f"{name} is {shown(values)}; it must be a list of {of}.")
 
 
 def check_numbers(name: str, values: object, n_dimensions: int = 1) -> NDArray[np.float64]:
-    """Return numbers as an array of floats; anything that is no number is refused.
+    """Return numbers as an array of floats, or raise InputError.
 
     Examples
     --------
@@ -212,13 +212,9 @@ def check_numbers(name: str, values: object, n_dimensions: int = 1) -> NDArray[n
 
 
 def check_wholes(
-    name: str,
-    values: object,
-    low: int = _INT64[0],
-    high: int = _INT64[1],
-    n_dimensions: int = 1,
+    name: str, values: object, low: int = _INT64[0], high: int = _INT64[1], n_dimensions: int = 1
 ) -> NDArray[np.int64]:
-    """Return whole numbers from `low` to `high` as an array, or refuse them.
+    """Return integers from `low` to `high` as an array, or raise InputError.
 
     Examples
     --------
@@ -231,19 +227,19 @@ def check_wholes(
         and values.ndim == n_dimensions
         and (low, high) == _INT64
     ):
-        return values  # as all that surerec makes itself, thousands of times
+        return values  # the common case: arrays of surerec itself
     array = _as_array(values)
     if array is None or array.ndim != n_dimensions or (array.size and array.dtype.kind not in "iu"):
-        what = "a list of whole numbers" if n_dimensions == 1 else "a table of whole numbers"
+        what = "a list of integers" if n_dimensions == 1 else "a table of integers"
         raise InputError(f"{name} is {shown(values)}; it must be {what}.")
     if array.size and (int(array.min()) < low or int(array.max()) > high):
         wrong = int(array.min()) if int(array.min()) < low else int(array.max())
-        raise InputError(f"{name} has {shown(wrong)}; all must be from {low:,} to {high:,}.")
+        raise InputError(f"{name} has {shown(wrong)}; values must be from {low:,} to {high:,}.")
     return array.astype(np.int64, copy=False)
 
 
 def check_mask(name: str, values: object, size: int) -> NDArray[np.bool_]:
-    """Return so many booleans as an array, or refuse them.
+    """Return `size` booleans as an array, or raise InputError.
 
     Examples
     --------
@@ -257,7 +253,7 @@ def check_mask(name: str, values: object, size: int) -> NDArray[np.bool_]:
 
 
 def check_code(name: str, code: object, n: int) -> int:
-    """Return a code of 0 … n − 1, or refuse it.
+    """Return a code from 0 to n − 1, or raise InputError.
 
     Examples
     --------
@@ -268,7 +264,7 @@ def check_code(name: str, code: object, n: int) -> int:
 
 
 def check_codes(name: str, codes: object, n: int) -> NDArray[np.int64]:
-    """Return codes of 0 … n − 1 as an array, or refuse them: kernels do not look where they read.
+    """Return codes from 0 to n − 1 as an array, or raise InputError: kernels check no bounds.
 
     Examples
     --------
@@ -276,15 +272,15 @@ def check_codes(name: str, codes: object, n: int) -> NDArray[np.int64]:
     array([3, 1])
     """
     array = check_wholes(name, codes)
-    # Negative ones are the largest without a sign: one look at all of them.
+    # Negative codes are the largest unsigned ones, so one pass is enough.
     if array.size and int(np.maximum.reduce(array.view(np.uint64))) >= n:
         wrong = int(array.min()) if array.min() < 0 else int(array.max())
-        raise InputError(f"{name} has {wrong}; codes go from 0 to {n - 1:,}.")
+        raise InputError(f"{name} has {wrong}; codes must be from 0 to {n - 1:,}.")
     return array
 
 
 def check_path(name: str, path: object) -> Path:
-    """Return a path that a file system can hold, or refuse it.
+    """Return a path that is valid on a file system, or raise InputError.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The one vocabulary of column names, as in RecTools, and how result frames and rows are built."""
+"""Column names, the same as in RecTools, and builders of result frames and JSON rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Columns:
-    """Names of the columns that surerec reads and gives."""
+    """Names of the columns of input and result frames."""
 
     User: Final = "user_id"
     Item: Final = "item_id"
@@ -35,9 +35,9 @@ class Columns:
 
 
 def frame_of(columns: Mapping[str, Any]) -> pl.DataFrame:
-    """Build a frame in which missing numbers are null: polars orders NaN above every number.
+    """Build a frame with null for missing numbers, because polars orders NaN above all numbers.
 
-    Arrays may hold NaN. Series and lists are used as they are.
+    NaN in arrays becomes null. Series and lists are used unchanged.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def frame_of(columns: Mapping[str, Any]) -> pl.DataFrame:
     ╞═════════════╡
     └─────────────┘
     """
-    # Series by series: polars starts threads for arrays of 1,000 rows, which take longer.
+    # Series by series: for arrays of 1,000 rows polars starts threads, which is slower.
     series = {
         name: pl.Series(values, nan_to_null=True) if isinstance(values, np.ndarray) else values
         for name, values in columns.items()
@@ -60,7 +60,7 @@ def frame_of(columns: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def json_number(value: float) -> float | None:
-    """Return a number as JSON has it: None if it is not finite."""
+    """Return a number for JSON: None if it is not finite."""
     return value if math.isfinite(value) else None
 
 
@@ -83,7 +83,7 @@ def json_values(values: Any) -> list[Any]:
 
 
 def json_rows(columns: Mapping[str, Iterable[Any]]) -> list[dict[str, Any]]:
-    """Return columns of one length as rows.
+    """Return columns of equal length as rows.
 
     Examples
     --------
@@ -91,10 +91,10 @@ def json_rows(columns: Mapping[str, Iterable[Any]]) -> list[dict[str, Any]]:
     [{'item_id': 7, 'rank': 1}, {'item_id': 3, 'rank': 2}]
     """
     rows = zip(*columns.values(), strict=True)
-    # Without a step of Python for each row: an answer of 600 rows waits for this.
+    # No Python loop: this is on the path of every response.
     return list(map(dict, map(zip, repeat(tuple(columns)), rows)))
 
 
 def json_texts(texts: pl.Series | None, codes: Any) -> list[str | None]:
-    """Return the titles or genres of items by code, None where there are none."""
+    """Return the titles or genres of item codes, None where unknown."""
     return [None] * len(codes) if texts is None else texts.gather(codes).to_list()

@@ -1,4 +1,4 @@
-"""What every writer of files needs: checksums, the cache folder, complete or not at all."""
+"""Writing files: checksums, the cache folder and atomic replacement."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-_MOST_LINKS = 40  # as Linux follows them
+_MOST_LINKS = 40  # the limit of Linux
 DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -33,13 +33,13 @@ def digest(path: Path, algorithm: str) -> str:
 
 
 def cache_folder() -> Path:
-    """Return the path of the cache: ``SUREREC_CACHE``, else where the platform keeps caches."""
+    """Return the cache folder: ``SUREREC_CACHE``, else the platform's cache folder."""
     setting = os.environ.get("SUREREC_CACHE")
     return Path(setting).expanduser() if setting else platformdirs.user_cache_path("surerec")
 
 
 def check_utf8(path: Path) -> None:
-    """Refuse a path that is not valid UTF-8: Arrow and polars open no file under it.
+    """Raise InputError for a path that is not valid UTF-8: Arrow and polars cannot open it.
 
     Examples
     --------
@@ -50,13 +50,12 @@ def check_utf8(path: Path) -> None:
     except UnicodeEncodeError:
         name = str(path).encode("utf-8", "backslashreplace").decode()
         raise InputError(
-            f"The name '{name}' is not valid UTF-8, and files there could not be read: choose "
-            "another name."
+            f"The path '{name}' is not valid UTF-8, so its files cannot be read. Use another name."
         ) from None
 
 
 def is_stream(path: Path) -> bool:
-    """Return whether a path is a device, a pipe, or something open: none can be replaced.
+    """Return whether a path is a device, a pipe or an open descriptor: none can be replaced.
 
     Examples
     --------
@@ -71,7 +70,7 @@ def is_stream(path: Path) -> bool:
 
 
 def _is_open(path: Path) -> bool:
-    """Return whether a path names a descriptor, such as /dev/stdout, that may be appended to."""
+    """Return whether a path is a file descriptor, such as /dev/stdout."""
     for _ in range(_MOST_LINKS):
         folder = Path(os.path.realpath(path.parent))
         if folder.name == "fd" and folder.parts[1:2] in {("proc",), ("dev",)}:
@@ -84,18 +83,18 @@ def _is_open(path: Path) -> bool:
 
 @contextmanager
 def file_aside(path: Path, *, mode: int | None = None) -> Iterator[Path]:
-    """Yield a path to write to, which takes the file's name at the end: complete or not at all.
+    """Yield a temporary path that replaces the file on success (atomic write).
 
-    A device or a pipe is written to as it is. Of a symbolic link the target is replaced, also one
-    that is not there yet. A file keeps its permissions; a folder is refused.
+    A device or a pipe is written to directly. For a symbolic link the target is replaced, even if
+    it does not exist yet. A file keeps its permissions; a folder is an error.
 
     Parameters
     ----------
     path : Path
         The file.
     mode : int, optional
-        The permissions, from before the first byte is written; by default those of the file that
-        is replaced, or the usual ones.
+        Permissions, set before the first byte is written. By default those of the replaced file,
+        or the default of the process.
     """
     if is_stream(path):
         yield path
@@ -123,9 +122,9 @@ def file_aside(path: Path, *, mode: int | None = None) -> Iterator[Path]:
 
 @contextmanager
 def folder_aside(folder: Path) -> Iterator[Path]:
-    """Yield a new folder to fill, which takes the other's name and place when it is complete.
+    """Yield a temporary folder that replaces `folder` on success.
 
-    Of a symbolic link the target is replaced, not the link.
+    For a symbolic link the target is replaced, not the link.
     """
     check_utf8(folder)
     folder = follow(folder)
@@ -141,7 +140,7 @@ def folder_aside(folder: Path) -> Iterator[Path]:
 
 
 def follow(path: Path) -> Path:
-    """Return what a symbolic link leads to, also where nothing is yet; another path as it is."""
+    """Return the target of a symbolic link, existing or not; other paths unchanged."""
     if not path.is_symlink():
         return path
     target = Path(os.path.realpath(path))
@@ -157,5 +156,5 @@ def _os_error(number: int, path: Path) -> OSError:
 def _beside(path: Path) -> Path:
     if not path.name:
         raise _os_error(errno.EISDIR, path)
-    # A name of its own: a cluster may try one piece of work twice at once, on two machines.
+    # A unique name: a cluster may run one task twice at once, on two machines.
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")

@@ -1,4 +1,4 @@
-"""Rows gathered by group, stable and on all cores: the counting sort under profiles and indices."""
+"""Stable parallel counting sort: groups rows for profiles and indices."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_COUNTERS = 1 << 26
 def group_rows(
     codes: NDArray[np.uint32], n_groups: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Order rows by group, keeping the order within each group.
+    """Sort rows by group, stable within each group.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def group_rows(
     Returns
     -------
     offsets : array of int64, n_groups + 1
-        Group ``g`` stands at ``order[offsets[g]:offsets[g + 1]]``.
+        Group ``g`` is ``order[offsets[g]:offsets[g + 1]]``.
     order : array of int64
         The rows.
 
@@ -55,7 +55,7 @@ def group_rows(
 def group_pairs(
     codes: NDArray[np.uint32], n_groups: int, first: NDArray[Any], second: NDArray[Any]
 ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[Any]]:
-    """Order two values of each row by group, as :func:`group_rows` orders the rows.
+    """Sort two values of each row by group, as :func:`group_rows` sorts rows.
 
     Examples
     --------
@@ -72,15 +72,13 @@ def group_pairs(
 
 
 def _place(
-    codes: NDArray[np.uint32],
-    n_groups: int,
-    write: Callable[[int, int, NDArray[np.int64]], None],
+    codes: NDArray[np.uint32], n_groups: int, write: Callable[[int, int, NDArray[np.int64]], None]
 ) -> NDArray[np.int64]:
-    """Have each row written behind those of its group before it; give where groups begin."""
+    """Write the rows by group, block by block, and return the group offsets."""
     blocks, counts = count_by_block(codes, n_groups)
     sizes = counts.sum(axis=0)
     offsets = np.concatenate(([0], np.cumsum(sizes)))
-    # Block b writes group g behind what the blocks before it hold of g: stable, with no locks.
+    # Block b writes group g behind the rows of earlier blocks: stable, without locks.
     cursors = np.cumsum(counts, axis=0) + offsets[:-1]
 
     def write_block(block: tuple[int, tuple[int, int]]) -> None:
@@ -94,14 +92,14 @@ def _place(
 def count_by_block(
     codes: NDArray[np.uint32], n_groups: int
 ) -> tuple[list[tuple[int, tuple[int, int]]], NDArray[np.int64]]:
-    """Cut rows into as many blocks as pay, and count what each has of each group.
+    """Split rows into blocks for threads, and count the rows of each group in each block.
 
     Returns
     -------
     blocks : list of (number, (start, stop))
-        Consecutive, together all rows.
+        Consecutive blocks that cover all rows.
     counts : array of int64, blocks + 1 × groups
-        Those of block ``b`` at ``b + 1``, behind zeros: cumulated they are where it begins.
+        Row ``b + 1`` holds the counts of block ``b``; row 0 is zero, so sums are start positions.
 
     Examples
     --------

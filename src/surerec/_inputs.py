@@ -1,4 +1,4 @@
-"""What every reader of files needs: plain files only, within memory, errors in a sentence."""
+"""Reading files: regular files only, within memory, library errors as InputError."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _KINDS: Final = (
     (stat.S_ISSOCK, "a socket"),
 )
 _UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_SHOWN: Final = 200  # characters of what a library says
-_NEAR: Final = 0.75  # of difflib's ratio: a slip or two of the fingers
-# What libraries say of content that they cannot read; a panic of polars is no Exception.
+_SHOWN: Final = 200  # characters of a library's message
+_NEAR: Final = 0.75  # difflib ratio of one or two typing errors
+# What libraries raise for unreadable content; a panic of polars is not an Exception.
 _DAMAGE: Final = (
     pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, EOFError,
     zlib.error, csv.Error, ValueError, TypeError, LookupError, ArithmeticError, MemoryError,
@@ -41,13 +41,13 @@ _DAMAGE: Final = (
 
 
 def _damage() -> tuple[type[BaseException], ...]:
-    """Return what libraries raise; pyarrow, which is slow to import, only if it is in use."""
+    """Return what libraries raise; pyarrow is slow to import and included only if loaded."""
     arrow = sys.modules.get("pyarrow")
     return _DAMAGE if arrow is None else (*_DAMAGE, arrow.ArrowException)
 
 
 def check_file(path: Path) -> int:
-    """Return the size of a plain file; refuse what is none: a pipe or a device may never end.
+    """Return the size of a regular file; pipes and devices may never end, so they are errors.
 
     Examples
     --------
@@ -64,12 +64,12 @@ def check_file(path: Path) -> int:
         raise InputError(f"{path}: cannot be read ({reason(error)}).") from error
     kind = next((words for is_one, words in _KINDS if is_one(about.st_mode)), None)
     if kind is not None:
-        raise InputError(f"{path}: is {kind}, not a file; copy what it gives into a file first.")
+        raise InputError(f"{path}: {kind}, not a file. Copy its content into a file first.")
     return about.st_size
 
 
 def did_you_mean(path: Path, otherwise: str = ".") -> str:
-    """Return the end of a sentence about a missing path: what is beside it, if it is near.
+    """Return the end of a message about a missing path: a similar name in the same folder.
 
     Examples
     --------
@@ -87,71 +87,70 @@ def did_you_mean(path: Path, otherwise: str = ".") -> str:
 
 
 def read_whole(path: Path) -> bytes:
-    """Return the content of a plain file that leaves three quarters of the memory free."""
+    """Return the content of a regular file of at most a quarter of the free memory."""
     size, limit = check_file(path), available_memory() // 4
     if size > limit:
         raise InputError(
-            f"{path}: has {in_words(size)}, more than a quarter of the free memory "
-            f"({in_words(limit)})."
+            f"{path}: {in_words(size)}, more than a quarter of the free memory "
+            f"({in_words(limit)}). Use a smaller file, or a machine with more memory."
         )
     with damage_in_words(path, "cannot be read"), path.open("rb") as file:
-        return file.read(size)  # not to the end: files under /proc say 0, and some never end
+        return file.read(size)  # files under /proc report size 0, and some never end
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a plain file in UTF-8, or in UTF-16 that is marked as such."""
+    """Return the text of a file in UTF-8, or in UTF-16 with a byte order mark."""
     content = read_whole(path)
     encoding = "utf-16" if content.startswith(_UTF_16) else "utf-8-sig"
-    with damage_in_words(path, "is no text in UTF-8"):
+    with damage_in_words(path, "not a text in UTF-8"):
         return content.decode(encoding)
 
 
 def parse_json(content: bytes | str) -> Any:
-    """Parse JSON, or raise ValueError, also for what is nested too deep."""
+    """Parse JSON; raise ValueError also if it is nested too deeply."""
     try:
         return json.loads(content)
     except RecursionError as error:
-        raise ValueError("nested too deep") from error
+        raise ValueError("nested too deeply") from error
 
 
 @contextmanager
 def damage_in_words(where: object, problem: str, advice: str = "") -> Iterator[None]:
-    """Turn what libraries raise while they read content into one sentence about it.
+    """Convert library errors while reading content into InputError.
 
     Parameters
     ----------
     where : object
-        What is read; the sentence begins with it.
+        What is read; the message begins with it.
     problem : str
-        What is then the matter, such as "not a readable Parquet file".
+        What is wrong, such as "not a readable Parquet file".
     advice : str, optional
-        What to do about it.
+        How to fix it, as a sentence.
 
     Examples
     --------
-    >>> with damage_in_words("r.csv.gz", "a damaged gzip file", "fetch it again"):
+    >>> with damage_in_words("r.csv.gz", "a damaged gzip file", "Download it again."):
     ...     zlib.decompress(b"no")
     Traceback (most recent call last):
-    surerec.errors.InputError: r.csv.gz: a damaged gzip file (Error -3 while ...); fetch it again.
+    surerec.errors.InputError: r.csv.gz: a damaged gzip file (Error -3 ...). Download it again.
     """
     try:
         yield
     except SurerecError:
         raise
     except _damage() as error:
-        end = f"; {advice}." if advice else "."
-        raise InputError(f"{where}: {problem} ({reason(error)}){end}") from error
+        raise InputError(f"{where}: {problem} ({reason(error)}). {advice}".rstrip()) from error
 
 
 def reason(error: BaseException) -> str:
-    r"""Return the first line of what an error says, without control characters.
+    r"""Return the first line of an error message, without control characters.
 
     Examples
     --------
     >>> reason(ValueError("first\nsecond"))
     'first'
     """
-    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    first = next((line.strip() for line in said.splitlines() if line.strip()), "")
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     plain = "".join(c if c.isprintable() else "?" for c in first).rstrip(".")
     return (plain or type(error).__name__)[:_SHOWN]

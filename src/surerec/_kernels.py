@@ -1,4 +1,4 @@
-"""Kernels that several rooms share: pure functions on arrays that release the GIL."""
+"""Kernels that several packages share: pure functions on arrays that release the GIL."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_DIGIT_BITS = 11  # of numbers that are sorted by them
+_DIGIT_BITS = 11  # of the radix sort
 _DIGITS = 1 << _DIGIT_BITS
 
 
 def best_first(
     scores: NDArray[np.float64], popularity: NDArray[np.int64] | None = None
 ) -> NDArray[np.int64]:
-    """Return the places of scores from the highest to the lowest, equal ones by popularity.
+    """Return positions of scores from highest to lowest, ties by popularity.
 
     Parameters
     ----------
     scores : array of float
-        None of them NaN.
+        Scores without NaN.
     popularity : array of int, optional
-        The place of each item by popularity, all different; by default that of the scores.
+        Popularity rank of each item, all different; by default the position.
 
     Examples
     --------
@@ -41,13 +41,13 @@ def best_first(
 
 @njit(nogil=True, cache=True)
 def _falling(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the places of values from the highest to the lowest, equal ones in their order.
+    """Return positions of values from highest to lowest, stable.
 
-    A radix sort by their bits, which leaves out digits that all have in common: sorting by
-    comparing waits for branches that nobody can foretell, and takes five times as long.
+    A radix sort on the bits that skips digits that all values share. A comparison sort is five
+    times slower because of mispredicted branches.
     """
     n = len(values)
-    # Bits of floats have the order of numbers once negative ones are turned; +0 makes one zero.
+    # Float bits order like integers once negative values are flipped; +0.0 removes −0.0.
     keys = (values + 0.0).view(np.int64)
     order, other = np.arange(n), np.empty(n, np.int64)
     turned, moved = np.empty(n, np.uint64), np.empty(n, np.uint64)
@@ -90,7 +90,7 @@ def place_rows(
     cursors: NDArray[np.int64],
     order: NDArray[np.int64],
 ) -> None:
-    """Write each row to the next free place of its group."""
+    """Write each row to the next free position of its group."""
     for row in range(start, stop):
         code = codes[row]
         order[cursors[code]] = row
@@ -106,7 +106,7 @@ def place_pairs(
     values: tuple[NDArray[Any], NDArray[Any]],
     placed: tuple[NDArray[Any], NDArray[Any]],
 ) -> None:
-    """Write the two values of each row to the next free place of its group."""
+    """Write the two values of each row to the next free position of its group."""
     first, second = values
     first_placed, second_placed = placed
     for row in range(start, stop):
@@ -120,8 +120,8 @@ def place_pairs(
 def sort_columns(values: NDArray[Any], width: int) -> None:
     """Sort each of the first `width` columns by Batcher's odd-even mergesort.
 
-    The same comparisons whatever the values, so all columns are sorted at once, in the lanes of
-    vector instructions: measured at three times the speed of a quickselect a column.
+    The comparisons do not depend on the values, so vector instructions sort all columns at once.
+    Measured at three times the speed of one quickselect per column.
     """
     n_rows = len(values)
     run = 1
@@ -151,9 +151,9 @@ def scramble(bits: np.uint64) -> np.uint64:
 
 @njit(nogil=True, cache=True)
 def first_bad_profile(offsets: NDArray[np.int64], items: NDArray[np.uint32], n_items: int) -> int:
-    """Return the first profile with an item twice, or one that is not there; −1 if all are good.
+    """Return the first profile with a repeated or unknown item code; −1 if all are valid.
 
-    The offsets must lead from 0 to the number of rows, and never back.
+    The offsets must ascend from 0 to the number of rows.
     """
     last_owner = np.full(n_items, -1, np.int64)
     for user in range(len(offsets) - 1):

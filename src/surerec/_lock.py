@@ -1,4 +1,4 @@
-"""One process at a time: a lock that the operating system drops when its holder dies."""
+"""A lock between processes that the operating system releases when its holder dies."""
 
 from __future__ import annotations
 
@@ -15,25 +15,24 @@ if TYPE_CHECKING:
 
 @contextmanager
 def exclusive(path: Path, *, wait: bool = True) -> Iterator[None]:
-    """Hold the lock file at `path`; its folder is made if it is not there.
+    """Hold the lock file at `path`; create its folder if necessary.
 
-    The file is there only as long as a process holds it or waits for it. A file system that knows
-    no locks gives none: what is written under the lock still appears in one step, so at worst the
-    same work is done twice.
+    The file exists only while a process holds it or waits for it. On a file system without locks
+    nothing is locked: files are still replaced atomically, so at worst work is done twice.
 
     Parameters
     ----------
     path : Path
         The lock file.
     wait : bool, default=True
-        Wait as long as another process holds it; else raise BlockingIOError.
+        Wait while another process holds the lock; else raise BlockingIOError.
     """
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             file = path.open("ab")
         except FileNotFoundError:
-            if path.parent.is_dir():  # which takes no such file, or it is a link to nowhere
+            if path.parent.is_dir():  # an invalid name, or a dangling link
                 raise
             continue  # another process has just removed the folder
         with file:
@@ -44,7 +43,7 @@ def exclusive(path: Path, *, wait: bool = True) -> Iterator[None]:
             except OSError:
                 pass
             if not _is_at(file, path):
-                continue  # its last holder took it away while we waited
+                continue  # its last holder removed it while we waited
             try:
                 yield
             finally:

@@ -1,4 +1,4 @@
-"""How much memory may still be used, so that work can be refused before it starts."""
+"""Available memory, so that work that would not fit is refused before it starts."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from surerec.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_ROOT = Path("/")  # of the files that the kernel tells of memory in
+_ROOT = Path("/")  # of the kernel's files about memory
 
 
 def available_memory() -> int:
     """Return the bytes that can be used without swapping, within the limits of the process.
 
-    Limits are those of the control group of the process and of every group that it is in, as a
-    container, a service or a batch system sets them.
+    The limits are those of the control groups of the process, as set by a container, a service or
+    a batch system.
     """
     free = _free_on_machine()
     for group, version in _control_groups():
@@ -27,7 +27,7 @@ def available_memory() -> int:
             left = _number(group / version.limit) - _number(group / version.used)
             if left < free:
                 free = min(free, max(left + _cached(group, version), 0))
-        except (OSError, ValueError):  # without a limit, or closed to its members
+        except (OSError, ValueError):  # no limit, or not readable
             continue
     return free
 
@@ -43,7 +43,7 @@ class _Version(NamedTuple):
     limit: str
     used: str
     cached: tuple[str, ...]
-    """Lines of memory.stat."""
+    """Keys in memory.stat."""
 
 
 _V1: Final = _Version(
@@ -58,15 +58,15 @@ _V2: Final = _Version(
 
 
 def _cached(group: Path, version: _Version) -> int:
-    """Return the bytes of files that were read: they count as used, and are given back."""
+    """Return the bytes of the page cache: counted as used, but reclaimable."""
     stat = dict(line.split(maxsplit=1) for line in (group / "memory.stat").read_text().splitlines())
     return sum(int(stat.get(name, 0)) for name in version.cached)
 
 
 def _control_groups() -> Iterator[tuple[Path, _Version]]:
-    """Yield the folders of the process's group and of the groups around it, in both versions.
+    """Yield the folders of the process's control group and its parents, in both versions.
 
-    A container may see the path of its group outside: then only the topmost folder is there.
+    A container may see the path of its group on the host: then only the top folder exists.
     """
     try:
         groups = (_ROOT / "proc" / "self" / "cgroup").read_text().splitlines()
@@ -88,14 +88,14 @@ def _free_on_machine() -> int:
             if line.startswith("MemAvailable:"):
                 return int(line.split()[1]) * 1024
     except OSError:
-        pass  # not Linux: the total is the best that is known
+        pass  # not Linux: use the total
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return 8 << 30
 
 
 def from_words(text: str) -> int:
-    """Read a number of bytes as a person writes it.
+    """Parse an amount of memory with a unit.
 
     Examples
     --------
@@ -104,5 +104,5 @@ def from_words(text: str) -> int:
     """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kMGT]?)i?[bB]?\s*", text)
     if found is None:
-        raise InputError(f"{text!r} is no amount of memory; write it as 2GB or 500MB.")
+        raise InputError(f"{text!r} is not an amount of memory. Use for example 2GB or 500MB.")
     return int(float(found[1]) * 1000 ** " kMGT".index(found[2] or " "))

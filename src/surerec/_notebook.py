@@ -1,4 +1,4 @@
-"""What results look like where people look at them: tables with bars, figures, pandas frames."""
+"""Display of results: HTML tables with bars, figures and pandas frames."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _PER_CENT = frozenset(
 def html_card(
     title: str, frame: pl.DataFrame, note: str, *, bar: str | None = None, n_shown: int = _SHOWN
 ) -> str:
-    """Return a small table as HTML: a heading, the first rows, what is promised.
+    """Return a small HTML table: a heading, the first rows and the guarantee.
 
     Parameters
     ----------
     title, note : str
-        Above and below.
+        Texts above and below the table.
     frame : polars.DataFrame
-        The table, with columns as they are to be read.
+        The table, with column names as they are shown.
     bar : str, optional
-        A column of shares that are drawn as bars too.
+        Column of shares that are also drawn as bars.
     n_shown : int, default=10
-        How many rows.
+        Number of rows.
 
     Examples
     --------
@@ -82,16 +82,16 @@ def _whole(value: object) -> bool:
 def distinct_labels(
     titles: Sequence[str], ids: Sequence[object], longest: int | None = None
 ) -> list[str]:
-    """Return a label for each item: its title, with its id where two would look alike.
+    """Return a label for each item: the title, with the id where two labels would be equal.
 
     Parameters
     ----------
     titles : sequence of str
-        Their titles.
+        Titles of the items.
     ids : sequence
-        Their ids.
+        Ids of the items.
     longest : int, optional
-        Longer titles are cut at a word.
+        Maximum length; longer titles are truncated at a word.
 
     Examples
     --------
@@ -115,12 +115,12 @@ def _cut(text: str, longest: int | None) -> str:
 
 
 def as_pandas(frame: pl.DataFrame) -> Any:
-    """Return a frame as pandas has it; InputError if pandas is not installed."""
+    """Return a pandas frame; raise InputError if pandas is not installed."""
     try:
         return frame.to_pandas()
     except ModuleNotFoundError as error:
         raise InputError(
-            "A pandas frame needs pandas: pip install pandas, or take to_frame()."
+            "A pandas frame needs pandas. Run pip install pandas, or use to_frame()."
         ) from error
 
 
@@ -132,15 +132,15 @@ def bar_figure(
     axis: str,
     behind: Sequence[str] | None = None,
 ) -> Any:
-    """Draw values of items as horizontal bars, the first above; return matplotlib's figure.
+    """Draw values of items as horizontal bars from top to bottom; return matplotlib's figure.
 
-    Long titles are cut at a word; `behind` are short texts that follow them.
-    Notebooks show it as it is; elsewhere ``figure.savefig("picks.png")`` keeps it.
+    Long titles are truncated at a word; `behind` are short texts that follow them.
+    Notebooks show the figure; elsewhere save it with ``figure.savefig("picks.png")``.
     """
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415  # an extra
     except ModuleNotFoundError as error:
-        raise InputError("A figure needs matplotlib: pip install 'surerec[plots]'.") from error
+        raise InputError("A figure needs matplotlib. Run pip install 'surerec[plots]'.") from error
     labels = distinct_labels(titles, ids, _LONGEST)
     if behind is not None:
         labels = [f"{label} {text}" for label, text in zip(labels, behind, strict=True)]

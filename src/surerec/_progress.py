@@ -1,8 +1,8 @@
-"""Progress of long work: bars on a terminal or in a notebook, and log lines where asked for.
+"""Progress of long work: bars on a terminal or in a notebook, and log lines on request.
 
-A stage (`stage`) is a part of the work that is timed; a bar (`progress`) shows how far a loop in it
-is. Both report to the logger ``surerec``, and nothing else is printed. Bars of all threads share
-one display, and appear only after half a second, so that short work does not flicker.
+A stage (`stage`) is a timed part of the work; a bar (`progress`) shows the progress of a loop.
+Both report to the logger ``surerec``, and nothing else is printed. Bars of all threads share one
+display, and appear only after half a second, so that short work does not flicker.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 LOGGER: Final = logging.getLogger("surerec")
-"""Stages are logged at INFO, loops within them at DEBUG."""
+"""Logs stages at INFO and loops within them at DEBUG."""
 LOGGER.addHandler(logging.NullHandler())
 
 AT_ONCE = 0.5
-"""Seconds of work that need no bar."""
+"""Seconds before a bar appears."""
 _BETWEEN_LINES = 30.0  # seconds, while one loop is logged
 _NOTHING: Final = 0.05  # seconds, shown as 0.0
 
 
 @cache
 def terminal() -> Console:
-    """Return the one console of all bars and log lines: lines are printed above the bars."""
-    from rich.console import Console  # noqa: PLC0415  # takes a tenth of a second to import
+    """Return the shared console: log lines are printed above the bars."""
+    from rich.console import Console  # noqa: PLC0415  # its import takes 0.1 s
 
     return Console(stderr=True)
 
 
 @dataclass
 class Spent:
-    """The time that some work took, in total and by stage.
+    """Time spent, in total and by stage.
 
     Examples
     --------
@@ -60,7 +60,11 @@ class Spent:
 
     def __str__(self) -> str:
         parts = {**self.stages, "other": self.total - sum(self.stages.values())}
-        words = [f"{name} {in_seconds(took)}" for name, took in parts.items() if took >= _NOTHING]
+        words = [
+            f"{name} {in_seconds(elapsed)}"
+            for name, elapsed in parts.items()
+            if elapsed >= _NOTHING
+        ]
         return in_seconds(self.total) + (f": {', '.join(words)}" if words else "")
 
 
@@ -68,11 +72,11 @@ _spent: ContextVar[Spent | None] = ContextVar("spent", default=None)
 
 
 class _Compiling(event.Listener):
-    """Times the compilation of our kernels, which is no time of a stage, and shows a bar."""
+    """Measures and shows the compilation of kernels, which does not count as time of a stage."""
 
     def __init__(self) -> None:
         self.n_compiled, self.seconds = 0, 0.0
-        self._open: list[Bar] = []  # a kernel compiles those that it calls
+        self._open: list[Bar] = []  # compilation is nested
 
     def on_start(self, event: Any) -> None:
         """Show the bar."""
@@ -80,11 +84,11 @@ class _Compiling(event.Listener):
             self._open.append(
                 self._open[0]
                 if self._open
-                else Bar("Compiling, once on this machine", unit="functions", done=self.n_compiled)
+                else Bar("Compiling (first use only)", unit="functions", done=self.n_compiled)
             )
 
     def on_end(self, event: Any) -> None:
-        """Count a function; after the outermost, add up the time."""
+        """Count a function; add the time after the outermost one."""
         if not _is_ours(event):
             return
         self.n_compiled += 1
@@ -101,23 +105,23 @@ def _is_ours(event: Any) -> bool:
 
 
 COMPILING: Final = _Compiling()
-"""What this process has compiled of surerec."""
+"""The kernels that this process has compiled."""
 _register: Any = event.register  # numba has no types
 _register("numba:compile", COMPILING)
 
 
 @contextmanager
 def time_stages(done: str = "", verbose: int = 0) -> Iterator[Spent]:
-    """Time the stages of some work, and log the totals when it is done.
+    """Time the stages of some work, and log the totals at the end.
 
-    Inside of other work that is timed its stages are that work's, and no totals are logged.
+    Inside another call, stages are added to that call and no totals are logged.
 
     Parameters
     ----------
     done : str
-        How the closing line begins, such as "Fitted"; without it, no totals are logged.
+        Beginning of the final log line, such as "Fitted"; no totals are logged without it.
     verbose : int, default=0
-        Print log lines meanwhile: stages from 1, all from 2.
+        Print log lines: 1 for stages, 2 for all.
 
     Examples
     --------
@@ -144,12 +148,12 @@ def time_stages(done: str = "", verbose: int = 0) -> Iterator[Spent]:
 
 @contextmanager
 def stage(name: str) -> Iterator[None]:
-    """Time a stage of the work; a stage inside of another is part of that one.
+    """Time a stage of the work; nested stages are part of the outer one.
 
     Parameters
     ----------
     name : str
-        As totals are to name it, such as "counting".
+        Name in the totals, such as "counting".
     """
     with time_stages() as spent:
         if spent.in_stage:
@@ -164,10 +168,10 @@ def stage(name: str) -> Iterator[None]:
         finally:
             spent.in_stage = False
             compiling = COMPILING.seconds - compiled
-            took = perf_counter() - begin - compiling
-            spent.stages[name] = spent.stages.get(name, 0.0) + took
+            elapsed = perf_counter() - begin - compiling
+            spent.stages[name] = spent.stages.get(name, 0.0) + elapsed
             spent.stages["compiling"] = spent.stages.get("compiling", 0.0) + compiling
-        LOGGER.info("%s: %s", title, in_seconds(took))
+        LOGGER.info("%s: %s", title, in_seconds(elapsed))
 
 
 @contextmanager
@@ -177,7 +181,7 @@ def printed(verbose: int) -> Iterator[None]:
     Parameters
     ----------
     verbose : int
-        0 for what the program's own logging asks for, 1 for stages, 2 for all.
+        0 for the program's own logging, 1 for stages, 2 for all.
     """
     if not verbose:
         yield
@@ -196,7 +200,7 @@ def printed(verbose: int) -> Iterator[None]:
 
 
 class _Printer(logging.Handler):
-    """Prints log lines where the bars are."""
+    """Prints log lines above the bars."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print one line."""
@@ -205,16 +209,16 @@ class _Printer(logging.Handler):
 
 @contextmanager
 def progress(description: str, total: float | None, *, unit: str = "") -> Iterator[Bar]:
-    """Yield a function that moves a bar forward; the bar vanishes when the work is done.
+    """Yield a function that advances a bar; the bar disappears at the end.
 
     Parameters
     ----------
     description : str
-        What is being done.
+        Description of the work.
     total : float or None
-        The amount at which the work is done; None if it is not known.
+        Total amount of work; None if unknown.
     unit : str, default=""
-        What is counted, such as "users", or "bytes"; no amounts are shown without it.
+        Unit of the amounts, such as "users" or "bytes"; without it no amounts are shown.
 
     Examples
     --------
@@ -228,7 +232,7 @@ def progress(description: str, total: float | None, *, unit: str = "") -> Iterat
 
 
 class Bar:
-    """How far a loop or a stage is: a row of the display, if any, and a log line now and then."""
+    """Progress of a loop or stage: a row of the display, if any, and occasional log lines."""
 
     def __init__(
         self, description: str, total: float | None = None, unit: str = "", done: float = 0.0
@@ -243,7 +247,7 @@ class Bar:
                 self._row = _display().add_task(description, total=total, amount=self._amount())
 
     def __call__(self, amount: float) -> None:
-        """Move forward."""
+        """Advance the bar."""
         self._done += amount
         if self._row is not None:
             _display().update(self._row, advance=amount, amount=self._amount())
@@ -253,14 +257,14 @@ class Bar:
             self.log(logging.INFO)
 
     def describe(self, description: str) -> None:
-        """Replace the description of what is being done."""
+        """Replace the description."""
         self._description = description
         LOGGER.info(description)
         if self._row is not None:
             _display().update(self._row, description=description)
 
     def close(self) -> None:
-        """Leave the display, which ends with the last row."""
+        """Remove the row; the display stops with the last row."""
         if self._row is None:
             return
         with _lock:
@@ -277,10 +281,10 @@ class Bar:
         return f"{' of '.join(f'{amount:,.0f}' for amount in amounts)} {self._unit}"
 
     def log(self, level: int) -> None:
-        """Log how far it is, and since when, at a level of the logger."""
+        """Log the progress and the elapsed time."""
         far = self._amount() or (f"{self._done / self._total:.0%}" if self._total else "")
-        took = in_seconds(perf_counter() - self.begin)
-        LOGGER.log(level, "%s: %s", self._description, ", ".join(filter(None, (far, took))))
+        elapsed = in_seconds(perf_counter() - self.begin)
+        LOGGER.log(level, "%s: %s", self._description, ", ".join(filter(None, (far, elapsed))))
 
 
 _lock = Lock()
@@ -288,8 +292,8 @@ _lock = Lock()
 
 @cache
 def _display() -> Progress:
-    """Return what all bars are rows of."""
-    # Only who waits needs rich, which takes a tenth of a second to import.
+    """Return the display that all bars share."""
+    # Imported on first use, because the import takes 0.1 s.
     from rich import progress as rich  # noqa: PLC0415
 
     class Rows(rich.Progress):

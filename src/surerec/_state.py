@@ -1,4 +1,4 @@
-"""The state of fitted components: arrays and texts by name, and what they must be when read."""
+"""State of fitted components: named arrays and texts, and the schemas that check them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class State(NamedTuple):
-    """What is saved of a component: arrays and texts, by names of small letters, digits and ``_``.
+    """Saved state of a component: named arrays and texts.
 
-    The state of a model is that of its components, each under a prefix.
+    Names consist of lower-case letters, digits and ``_``. A model's state is that of its
+    components, each under a prefix.
 
     Examples
     --------
@@ -42,7 +43,7 @@ class State(NamedTuple):
 
     @classmethod
     def numbered(cls, prefix: str, states: Iterable[State]) -> State:
-        """Return several states as one; :meth:`split_numbered` takes them apart."""
+        """Return several states as one; :meth:`split_numbered` is the inverse."""
         found = cls()
         for number, each in enumerate(states):
             found |= each.under(f"{prefix}{number}_")
@@ -50,7 +51,7 @@ class State(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is neither an array nor a text."""
+        """Whether there are no arrays and no texts."""
         return not self.arrays and not self.texts
 
     def __or__(self, other: State) -> State:
@@ -58,12 +59,12 @@ class State(NamedTuple):
         return State({**self.arrays, **other.arrays}, {**self.texts, **other.texts})
 
     def under(self, prefix: str) -> State:
-        """Return the same with a prefix before all names."""
+        """Return the state with a prefix on all names."""
         arrays = {prefix + name: array for name, array in self.arrays.items()}
         return State(arrays, {prefix + name: text for name, text in self.texts.items()})
 
     def split(self, prefix: str) -> tuple[State, State]:
-        """Return what has a prefix, without it, and the rest."""
+        """Return the entries with a prefix, which is removed, and the rest."""
         arrays, other_arrays = _split(self.arrays, prefix)
         texts, other_texts = _split(self.texts, prefix)
         return State(arrays, texts), State(other_arrays, other_texts)
@@ -82,7 +83,7 @@ class State(NamedTuple):
         """Raise ValueError if anything is left."""
         if not self.is_empty:
             left = min((*self.arrays, *self.texts))
-            raise ValueError(f"{what} has no {left!r}")
+            raise ValueError(f"{what}: unexpected {left!r}")
 
 
 def _split(named: Mapping[str, _T], prefix: str) -> tuple[dict[str, _T], dict[str, _T]]:
@@ -93,7 +94,7 @@ def _split(named: Mapping[str, _T], prefix: str) -> tuple[dict[str, _T], dict[st
 
 @dataclass(frozen=True)
 class ArraySchema:
-    """What an array that comes from a file must be; kernels do not look where they read and write.
+    """Schema of an array that is read from a file; kernels check no bounds.
 
     Examples
     --------
@@ -104,21 +105,21 @@ class ArraySchema:
     """
 
     dtype: str | tuple[str, ...]
-    """The name of its type, or of several that will do."""
+    """Allowed type names."""
     shape: tuple[int | str | None, ...] | None
-    """Lengths: a number, the name of a dimension, such as "n_users" or "n_users+1", or None for
-    any; None for an array of any shape."""
+    """Length of each axis: a number, a named dimension such as "n_users" or "n_users+1", or None.
+    None allows any length, or any shape."""
     low: float | None = None
-    """The lowest number."""
+    """Smallest allowed value."""
     below: int | str | None = None
-    """What all numbers are below: a number, or a dimension."""
+    """Exclusive upper bound: a number or a named dimension."""
     holds: Literal["anything", "numbers", "finite"] = "anything"
-    """Whether NaN, or infinity too, is refused."""
+    """Whether NaN ("numbers"), or NaN and infinity ("finite"), is an error."""
 
     def check(self, name: str, array: NDArray[Any], sizes: dict[str, int]) -> None:
-        """Raise ValueError unless an array is as it must be.
+        """Raise ValueError unless an array matches the schema.
 
-        `sizes` are the dimensions by name. The first array with another dimension sets it.
+        `sizes` are the named dimensions. The first array with a new dimension sets it.
         """
         types = (self.dtype,) if isinstance(self.dtype, str) else self.dtype
         is_native = array.dtype.name in types and array.dtype.isnative
@@ -134,41 +135,38 @@ class ArraySchema:
         if below is not None and array.size and not array.max() < below:
             raise ValueError(f"{name} has {array.max()}, not below {below}")
         if self.holds == "numbers" and np.isnan(array).any():
-            raise ValueError(f"{name} has what is not a number")
+            raise ValueError(f"{name} has NaN")
         if self.holds == "finite" and not np.isfinite(array).all():
-            raise ValueError(f"{name} has numbers that are not finite")
+            raise ValueError(f"{name} has values that are not finite")
 
     def _fits(self, found: tuple[int, ...], sizes: dict[str, int]) -> bool:
         if self.shape is None:
             return True
         if len(found) != len(self.shape):
             return False
-        for wanted, length in zip(self.shape, found, strict=True):
-            if isinstance(wanted, str):
-                dimension, _, more = wanted.partition("+")
+        for expected, length in zip(self.shape, found, strict=True):
+            if isinstance(expected, str):
+                dimension, _, more = expected.partition("+")
                 size = length - int(more or 0)
                 if size < 0 or sizes.setdefault(dimension, size) != size:
                     return False
-            elif wanted not in (None, length):
+            elif expected not in (None, length):
                 return False
         return True
 
 
 def check_arrays(
-    what: str,
-    schemas: Mapping[str, ArraySchema],
-    arrays: Mapping[str, NDArray[Any]],
-    **sizes: int,
+    what: str, schemas: Mapping[str, ArraySchema], arrays: Mapping[str, NDArray[Any]], **sizes: int
 ) -> dict[str, int]:
-    """Check that these are exactly the arrays of a component; return the dimensions by name.
+    """Check the arrays of a component against its schemas; return the named dimensions.
 
     Raises
     ------
     KeyError, ValueError
-        If an array is missing; if one is not as its schema says, or has none.
+        If an array is missing, does not match its schema, or has no schema.
     """
     for name, schema in schemas.items():
         schema.check(f"{name} of {what}", arrays[name], sizes)
     if arrays.keys() != schemas.keys():
-        raise ValueError(f"{what} has no {min(arrays.keys() - schemas.keys())!r}")
+        raise ValueError(f"{what}: unexpected {min(arrays.keys() - schemas.keys())!r}")
     return sizes

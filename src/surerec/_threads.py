@@ -1,7 +1,7 @@
-"""Blocks of work on all cores: kernels release the GIL, plain threads run them.
+"""Parallel blocks of work: kernels release the GIL, Python threads run them.
 
-Plain threads, not numba's `prange`: they deal blocks out as threads become free, they may be used
-from many threads of a server at once and after a fork, and a kernel without them compiles faster.
+Python threads instead of numba's `prange` balance the load, work from many server threads and
+after a fork, and let kernels compile faster.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 SMALL_WORK = 20_000
-"""Units of work, of some nanoseconds each, below which threads do not pay."""
+"""Units of work, of a few nanoseconds each, below which threads do not pay."""
 
 _BLOCKS_PER_THREAD = 16
 _AHEAD_PER_THREAD = 4
@@ -36,40 +36,39 @@ Result = TypeVar("Result")
 
 
 def available_threads() -> int:
-    """Return the number of threads to use: ``SUREREC_THREADS``, else the cores given to us."""
+    """Return the number of threads: ``SUREREC_THREADS``, else the available cores."""
     setting = os.environ.get("SUREREC_THREADS", "")
     if not setting:
         if hasattr(os, "sched_getaffinity"):
             return len(os.sched_getaffinity(0))
         return os.cpu_count() or 1
     if not setting.isdecimal() or int(setting) < 1:
-        raise InputError(f"SUREREC_THREADS is {setting!r}; set it to a whole number of at least 1.")
+        raise InputError(f"SUREREC_THREADS is {setting!r}; set it to an integer of at least 1.")
     return int(setting)
 
 
 def equal_blocks(work: NDArray[np.integer], n_blocks: int | None = None) -> list[tuple[int, int]]:
-    """Cut positions into consecutive blocks of about equal work.
+    """Split positions into consecutive blocks of about equal work.
 
     Parameters
     ----------
     work : array of int
-        The work at each position.
+        Work of each position.
     n_blocks : int, optional
-        How many blocks at the most; by default several for each thread, so that one that
-        turns out slow does not keep the others waiting, but none so small that handing it to a
-        thread would take longer than doing it.
+        Maximum number of blocks. By default several per thread, which balances the load, but none
+        so small that a thread does not pay.
 
     Returns
     -------
     list of (start, stop)
-        Consecutive, together covering all positions, none empty.
+        Consecutive blocks that cover all positions; none is empty.
 
     Examples
     --------
     >>> equal_blocks(np.array([9, 1, 1, 1, 6]), n_blocks=2)
     [(0, 1), (1, 5)]
     """
-    # One unit a position, so that positions without work are spread over the blocks as well.
+    # One unit per position spreads positions without work over the blocks as well.
     done = np.cumsum(work.astype(np.int64) + 1)
     if not done.size:
         return []
@@ -84,8 +83,7 @@ def equal_blocks(work: NDArray[np.integer], n_blocks: int | None = None) -> list
 def run_blocks(task: Callable[[Block], Result], blocks: Iterable[Block]) -> Iterator[Result]:
     """Run `task` on every block, on all cores; yield the results in the order of the blocks.
 
-    Only a few blocks are worked on ahead of the one that is asked for, so that results do not pile
-    up behind a slow reader.
+    Only a few blocks run ahead of the consumer, so that results do not pile up.
     """
     n_threads = available_threads()
     if isinstance(blocks, Sized):
@@ -111,7 +109,7 @@ _kept: dict[str, ThreadPoolExecutor] = {}
 
 
 def _forget_kept() -> None:
-    """Leave the parent's threads behind: a child process has none of them."""
+    """Drop the parent's threads, which do not exist in a child process."""
     _kept.clear()
 
 
@@ -124,9 +122,9 @@ _here = local()
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Have `run_together` do all of it in this thread, where many small tasks follow each other.
+    """Make `run_together` use only this thread, for sequences of many small tasks.
 
-    Waking another thread costs as much as it saves there, and others may need the cores.
+    Waking another thread would cost as much as it saves.
     """
     before = getattr(_here, "alone", False)
     _here.alone = True
@@ -137,11 +135,10 @@ def one_thread() -> Iterator[None]:
 
 
 def run_together(task: Callable[[Block], object], blocks: Sequence[Block]) -> None:
-    """Run `task` on a few blocks, here and on threads that are kept.
+    """Run `task` on a few blocks, in this thread and in a permanent thread pool.
 
-    For work of a fraction of a millisecond, where starting threads would take longer. Whoever is
-    free takes the next block, so that nothing waits for a thread that is slow to wake up. The task
-    must not call this in turn.
+    For work below a millisecond, where starting threads would take longer. A free thread fetches
+    the next block, so that nothing waits for a slow wake-up. The task must not call this function.
     """
     n_others = min(available_threads(), len(blocks)) - 1
     if n_others < 1 or getattr(_here, "alone", False):
@@ -150,7 +147,7 @@ def run_together(task: Callable[[Block], object], blocks: Sequence[Block]) -> No
         return
     left = deque(blocks)
 
-    def take() -> None:
+    def work() -> None:
         while True:
             try:
                 block = left.popleft()
@@ -162,11 +159,11 @@ def run_together(task: Callable[[Block], object], blocks: Sequence[Block]) -> No
                 left.clear()
                 raise
 
-    # setdefault is atomic: of two that come first at once, one pool is dropped unused.
+    # setdefault is atomic: if two threads create a pool at once, one is dropped unused.
     pool = _kept.get("pool") or _kept.setdefault("pool", ThreadPoolExecutor(os.cpu_count() or 1))
-    others = [pool.submit(take) for _ in range(n_others)]
+    others = [pool.submit(work) for _ in range(n_others)]
     try:
-        take()
+        work()
     finally:
         for other in others:
             if not other.cancel():

@@ -1,3 +1,3 @@
-"""The version, in the one place that the build reads too."""
+"""The version, which the build reads from here."""
 
 __version__ = "0.2.0"

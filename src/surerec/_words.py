@@ -1,4 +1,4 @@
-"""Values in words: any value in a few words of one line, days, bytes and durations."""
+"""Formatting for messages: values, ids, days, bytes and durations on one line."""
 
 from __future__ import annotations
 
@@ -10,19 +10,23 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
 _LONGEST: Final = 80
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-_COMPARED: Final = 200  # characters of what was typed: comparing takes time by the square
+_COMPARED: Final = 200  # characters of the input: comparison time is quadratic
 _MINUTE: Final = 60
 _SHORT: Final = 10  # seconds, below which a decimal is shown
+_ARGUMENT: Final = re.compile(
+    r"""(?<![\w(.])([a-z]+(?:_[a-z]+)*)=("[^"]*"|'[^']*'|True|(?=[\s,.;:)]|$))"""
+)
+_BOTH_FORMS: Final = re.compile(r" \(--[^()]* on the command line\)")
 DAY: Final = 86_400_000_000
 """Microseconds of a day."""
 
 
 def shown(value: object) -> str:
-    r"""Return what a value looks like, on one line and not longer than a sentence bears.
+    r"""Return a short representation of a value on one line.
 
     Examples
     --------
@@ -35,15 +39,15 @@ def shown(value: object) -> str:
         return f"{value[: _LONGEST // 2 - 2]!r}".rstrip("'\"") + "…"
     try:
         text = " ".join(repr(value).split())
-    except Exception:  # noqa: BLE001  # an integer of thousands of digits; anybody's own class
+    except Exception:  # noqa: BLE001  # an integer of thousands of digits, or a user's class
         return f"a value of type {type(value).__name__}"
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2 - 1]}…"
 
 
 def visible(text: str) -> str:
-    r"""Return a text whose control characters are escaped, for a terminal; lines and tabs stay.
+    r"""Return a text for a terminal with control characters escaped, except line breaks and tabs.
 
-    Ids and titles are others' texts: an escape sequence in one could rewrite what is on the screen.
+    Ids and titles are foreign texts: an escape sequence in one could rewrite the screen.
 
     Examples
     --------
@@ -53,8 +57,27 @@ def visible(text: str) -> str:
     return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
+def as_options(message: str, names: Collection[str]) -> str:
+    """Return a message with the arguments in `names` rewritten as command-line options.
+
+    Examples
+    --------
+    >>> as_options('Pass time="NAME", skip_bad=True or path=.', {"time", "skip_bad"})
+    'Pass --time NAME, --skip-bad or path=.'
+    """
+
+    def option(found: re.Match[str]) -> str:
+        if found[1] not in names:
+            return found[0]
+        value = found[2].removesuffix("True")
+        value = value[1:-1] if value[1:-1] and " " not in value else value
+        return f"--{found[1].replace('_', '-')} {value}".rstrip()
+
+    return _ARGUMENT.sub(option, _BOTH_FORMS.sub("", message))
+
+
 def counted(n: int, noun: str) -> str:
-    """Return a number with its noun, which is given in the plural.
+    """Return a number with its noun; pass the plural.
 
     Examples
     --------
@@ -65,18 +88,18 @@ def counted(n: int, noun: str) -> str:
 
 
 def declared_name(own: Any) -> str | None:
-    """Return the text that something declares as its `name`, on one line; None without one."""
-    said = getattr(own, "name", None)
-    return (" ".join(said.split()) or None) if isinstance(said, str) else None
+    """Return the `name` attribute of an object on one line; None without one."""
+    name = getattr(own, "name", None)
+    return (" ".join(name.split()) or None) if isinstance(name, str) else None
 
 
 def public_name(own: Any) -> str | None:
-    """Return the name of a function or class, or of the class of an object, for readers.
+    """Return the public name of a function or class, or of an object's class.
 
     Returns
     -------
     str or None
-        None for a lambda, and for what is private.
+        None for a lambda or a private name.
 
     Examples
     --------
@@ -90,7 +113,7 @@ def public_name(own: Any) -> str | None:
 
 
 def near(typed: str, names: Iterable[str], *, n: int = 3, alike: float = 0.5) -> list[str]:
-    """Return the names that look most like what was typed, for a sentence that suggests them.
+    """Return the names most similar to the input, for suggestions in messages.
 
     Examples
     --------
@@ -101,7 +124,7 @@ def near(typed: str, names: Iterable[str], *, n: int = 3, alike: float = 0.5) ->
 
 
 def day_of(time: int) -> str:
-    """Return the day of an instant in microseconds since 1970.
+    """Return the date of a time in microseconds since 1970.
 
     Examples
     --------
@@ -112,7 +135,7 @@ def day_of(time: int) -> str:
 
 
 def in_words(n_bytes: float) -> str:
-    """Return a number of bytes in words.
+    """Return a number of bytes with a unit.
 
     Examples
     --------
@@ -127,7 +150,7 @@ def in_words(n_bytes: float) -> str:
 
 
 def in_seconds(seconds: float) -> str:
-    """Return a duration in words.
+    """Return a duration with its unit.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The errors surerec raises on purpose; each is one sentence for the person who can mend it."""
+"""Errors and warnings of surerec. A message says what is wrong and how to fix it."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ from surerec._words import shown
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-_NAMED = 5  # of the items of an unknown history
+_NAMED = 5  # items of an unknown history in a message
 
 
 class SurerecError(Exception):
-    """Base of all errors that surerec raises on purpose.
+    """Base class of all errors that surerec raises on purpose.
 
-    The command line prints the sentence and exits with code 2; a traceback would add nothing.
+    The command line prints the message without a traceback and exits with code 2.
     """
 
     def __str__(self) -> str:
-        """Return the sentence, on one line whatever stands in it, such as a file's name."""
+        """Return the message on one line, even if a value in it has line breaks."""
         return " ".join(super().__str__().splitlines())
 
 
 class InputError(SurerecError, ValueError):
-    """What the caller gave cannot be used: a file, a column, a value, a name."""
+    """An input is invalid: a file, a column, a value or a name."""
 
 
 class NotFittedError(SurerecError, ValueError, AttributeError):
-    """A recommender was asked before it was fitted; of the same bases as scikit-learn's."""
+    """A recommender was used before it was fitted; same bases as scikit-learn's class."""
 
 
 class FetchError(SurerecError, OSError):
-    """A data set could not be brought: no network, a wrong checksum, a full disk."""
+    """A data set could not be downloaded: no network, a wrong checksum or a full disk."""
 
 
 class StoreError(SurerecError, OSError):
-    """The database of events is unavailable, full or damaged.
+    """The event store is unavailable, full or damaged.
 
     Parameters
     ----------
     message : str
         What is wrong and how to fix it.
     reason : str, default="unavailable"
-        The kind of failure, for a log: it holds no path and no address.
+        Kind of failure for logs, without any path or address.
 
     Examples
     --------
@@ -58,53 +58,53 @@ class StoreError(SurerecError, OSError):
 
 
 class StaleModelWarning(UserWarning):
-    """A served model is older than the window that it was calibrated for."""
+    """A served model is older than the period it was calibrated for."""
 
 
 class HistoriesWarning(UserWarning):
-    """Some of many people given by their histories are left out, or promised nothing."""
+    """Some histories of a batch were left out, or their sets carry no guarantee."""
 
 
 class LeftOutWarning(UserWarning):
-    """Some of what was given cannot be used, and the rest is."""
+    """Some of the input was skipped; the rest is used."""
 
 
 class AssumedIdsWarning(UserWarning):
-    """Ids were taken for a model's column numbers, and its scores speak against it."""
+    """Ids were assumed to be a model's column numbers, but its scores suggest otherwise."""
 
 
 class _Near:
-    """Near ids, looked for when the first asks: that takes a while, and they are other people's."""
+    """Similar ids, searched on first use: the search is slow, and ids may be personal data."""
 
     _find_near: Callable[[], Iterable[Any]]
 
     @cached_property
     def near(self) -> tuple[Any, ...]:
-        """Known ids that look like the one that was given."""
+        """Known ids that are similar to the given one."""
         return tuple(self._find_near())
 
-    def _hint(self, words: str) -> str:
-        near = ", ".join(shown(value) for value in self.near)
-        return f"; {words} {near}" if near else ""
+    def _hint(self) -> str:
+        near = " or ".join(shown(value) for value in self.near)
+        return f" Did you mean {near}?" if near else ""
 
 
 class UnknownIdError(_Near, InputError):
-    """An id that is not in the data; the sentence names near ones.
+    """An id is not in the data; the message suggests similar ids.
 
     Parameters
     ----------
     noun : str
-        What the id names: "user" or "item".
+        What the id identifies: "user" or "item".
     value : object
         The id.
     near : callable, optional
-        Gives known ids that look like it; called when the sentence or `near` is asked for.
+        Returns similar known ids; called on first access to the message or `near`.
 
     Examples
     --------
     >>> error = UnknownIdError("user", "ann", lambda: ["anna", "hanna"])
     >>> str(error)
-    "There is no user 'ann'; near ones are 'anna', 'hanna'."
+    "There is no user 'ann'. Did you mean 'anna' or 'hanna'?"
     >>> error.noun, error.value, error.near
     ('user', 'ann', ('anna', 'hanna'))
     """
@@ -116,23 +116,23 @@ class UnknownIdError(_Near, InputError):
         self._find_near = near
 
     def __str__(self) -> str:
-        return f"There is no {self.noun} {shown(self.value)}{self._hint('near ones are')}."
+        return f"There is no {self.noun} {shown(self.value)}.{self._hint()}"
 
 
 class UnknownHistoryError(_Near, InputError):
-    """A history none of whose items is in the data; the sentence names ids near the first.
+    """No item of a history is in the data; the message suggests ids similar to the first.
 
     Parameters
     ----------
     items : iterable
-        The ids of the history.
+        Item ids of the history.
     near : callable, optional
-        Gives known ids that look like the first; called when the sentence or `near` is asked for.
+        Returns known ids similar to the first; called on first access to the message or `near`.
 
     Examples
     --------
     >>> str(UnknownHistoryError(["jaws"], lambda: ["Jaws"]))
-    "Nobody in the data took any item of the history ('jaws'); near the first are 'Jaws'."
+    "No item of the history ('jaws') is in the data. Did you mean 'Jaws'?"
     """
 
     def __init__(self, items: Iterable[Any], near: Callable[[], Iterable[Any]] = tuple) -> None:
@@ -142,54 +142,55 @@ class UnknownHistoryError(_Near, InputError):
 
     def __str__(self) -> str:
         named = ", ".join(shown(item) for item in self.items[:_NAMED])
-        hint = self._hint("near the first are")
-        return f"Nobody in the data took any item of the history ({named}){hint}."
+        return f"No item of the history ({named}) is in the data.{self._hint()}"
 
 
 class AlreadyConsumedError(InputError):
-    """An item that the person has taken already: it is no candidate.
+    """An item is already in the user's history, so it is not a candidate.
 
     Parameters
     ----------
     item : object
-        Its id.
+        Id of the item.
     consequence : str
-        What therefore cannot be had.
+        What is therefore not available.
 
     Examples
     --------
     >>> str(AlreadyConsumedError(302, "it has no p-value"))
-    'Item 302 is in the known profile: it has no p-value.'
+    'Item 302 is already in the history: it has no p-value. Pass another item.'
     """
 
     def __init__(self, item: Any, consequence: str) -> None:
-        super().__init__(f"Item {shown(item)} is in the known profile: {consequence}.")
+        super().__init__(
+            f"Item {shown(item)} is already in the history: {consequence}. Pass another item."
+        )
         self.item = item
 
 
 class UnknownMembersError(InputError):
-    """Members of a group who are not in the data, or of whom nothing is known."""
+    """Members of a group are not in the data, or have no history."""
 
 
 class RepeatedMemberError(InputError):
-    """A user who is in a group more than once."""
+    """A user is in a group more than once."""
 
 
 class TooFewUsersError(InputError):
-    """There are fewer people than learning, or calibrating, needs."""
+    """There are too few users to train or calibrate."""
 
 
 class NoUsersError(InputError):
-    """A user was asked for, and the statistics are given counts, without users."""
+    """A user was requested, but the statistics were built from counts without users."""
 
 
 class NoConfidenceError(InputError):
-    """A confidence was asked of a recommender that only ranks."""
+    """A confidence level was requested from a recommender that only ranks."""
 
 
 class NotSupportedError(InputError):
-    """Something was asked of a recommender that does not offer it; it names nobody."""
+    """The recommender does not support a request option; the message names no user."""
 
 
 class UnknownRecommenderError(InputError):
-    """A recommender by a name that a model folder, or surerec, does not know."""
+    """A recommender name is unknown to the model folder or to surerec."""

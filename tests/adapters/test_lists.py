@@ -151,12 +151,12 @@ def test_who_has_no_list_is_refused_or_left_out(halves, scores):
         (lambda f: pl.concat([f, f.head(2)]), "2 rows repeat a user and item, such as user"),
         (
             lambda f: f.with_columns(score=pl.lit(float("nan"))),
-            r"an unreadable score .* leave those",
+            r"cannot parse score .* remove those rows",
         ),
         (lambda f: f.with_columns(score=pl.lit(1.0)), "the same score for everybody"),
         (lambda f: f.with_columns(user_id=pl.col("user_id") + 10_000), "not one of the"),
         (lambda f: f.drop("item_id"), "no item column among"),
-        (lambda f: f.clear(), "there is no row"),
+        (lambda f: f.clear(), ": no rows"),
     ],
 )
 def test_lists_that_cannot_be_used_are_refused_in_a_sentence(halves, scores, spoil, message):
@@ -200,7 +200,7 @@ def test_the_command_line_writes_a_folder_that_everything_opens(
     again.write_csv(tmp_path / "again.csv")
     wrong = write("bad.csv", "user_id,item_id,score\n1,2,x\n")
     for changed, said in [
-        (["--scores", wrong], "bad.csv: 1 row with an unreadable score (first: line 2,"),
+        (["--scores", wrong], "bad.csv:2: cannot parse score 'x' (1 row)."),
         (["--horizon", 0.4], "'--horizon'"),
         (["--futures", tmp_path / "again.csv"], "--repeats drop"),
     ]:

@@ -323,7 +323,7 @@ def test_what_a_calibrated_function_cannot_answer(halves, tmp_path, cli):
     sure = some(halves).calibrate(*halves)
     with pytest.raises(sr.InputError, match="Give user= or history=, not both"):
         sure.recommend(halves[0].users[1], history=[1, 2], confidence=0.8)
-    with pytest.raises(sr.InputError, match="was not counted here, as a wrapped model needs no"):
+    with pytest.raises(sr.InputError, match="no precedence counts, because a wrapped model"):
         sr.InductiveConformal("CM12").fit(sure.statistics_).recommend(1, confidence=0.8)
     sure.save(tmp_path / "model")
     assert read_card(tmp_path / "model")["settings"]["rows"] == "none"

@@ -123,7 +123,7 @@ def test_fit_takes_the_settings_of_what_is_calibrated_over_users(run, shop):
         "--threshold", "rank", "--horizon", "3", "--segments", "2", "--title", "product_name",
     )  # fmt: skip
     assert (done.code, done.out) == (0, "")
-    assert re.search(r"Titles +[0-9]+ of 50 items have one", done.err)
+    assert re.search(r"Titles +[0-9]+ of 50 items have a title", done.err)
     model = sr.load(shop.at / "fresh", "hit-cm4")
     assert (model.threshold, model.horizon, model.groups, model.guarantee) == ("rank", 3, 2, "hit")
     assert model.model_.titles.equals(sr.load(shop.at / "model").model_.titles)

@@ -23,7 +23,7 @@ def test_columns_are_read_by_their_names(cli, log):
     asked = ("describe", log)
     refused = cli(*asked)
     assert refused.code == 2
-    assert re.search(r"no user or item or time column among 'wer', 'was', 'wann'; .*--user NAME",
+    assert re.search(r"no user or item or time column among 'wer', 'was', 'wann'\. .*--user NAME",
                      refused.err)  # fmt: skip
     assert re.search(r"Users +120", cli(*asked, *COLUMNS).out)
 

@@ -296,7 +296,7 @@ ONE, TO_FILE = ("recommend", "model", "--user", "7"), ("recommend", "model", "--
         ((*TO_FILE, "--histories", "a", "--users", "b"), "do not go together"),
         (("recommend", "model", "--group-file", "groups.csv", "--user", "1"), "has the users"),
         (("recommend", "model", "--history", "1,2", "--times", "5,soon"), "is 'soon'; it must be"),
-        ((*ONE, "--at", "5"), "--at on the command line"),
+        ((*ONE, "--at", "5"), "--at is about a --history"),
         ((*ONE, "--group-guarantee", "any"), "A group of one is a person"),
         (("groups", "icrs3"), "not calibrated over users"),
     ],

@@ -150,15 +150,15 @@ def test_lengths_reach_their_limits_and_sum_to_the_rows(n_rows):
     ("more", "message"),
     [
         ({"n_users": 0}, "n_users is 0"),
-        ({"n_rows": 99}, "n_rows is 99; it must be a whole number of at least 100"),
-        ({"n_rows": 5001}, "n_rows is 5001; it must be a whole number of at most 5,000"),
+        ({"n_rows": 99}, "n_rows is 99; it must be an integer of at least 100"),
+        ({"n_rows": 5001}, "n_rows is 5001; it must be an integer of at most 5,000"),
         ({"popularity": "steep"}, "popularity is 'steep'"),
         ({"length_spread": math.inf}, "length_spread is inf"),
         ({"sequels": 0.6}, "sequels is 0.6; it must be from 0 to 0.5"),
         ({"drift": -1}, "drift is -1"),
         ({"ties": 2}, "ties is 2"),
-        ({"longest": 9}, "longest is 9; it must be a whole number of at least 10"),
-        ({"longest": 51}, "longest is 51; it must be a whole number of at most 50"),
+        ({"longest": 9}, "longest is 9; it must be an integer of at least 10"),
+        ({"longest": 51}, "longest is 51; it must be an integer of at most 50"),
         ({"days": 0}, "days is 0"),
         ({"random_state": None}, "random_state is None"),
     ],
@@ -170,7 +170,7 @@ def test_invalid_arguments_raise(more, message):
 
 
 def test_a_period_too_short_for_the_longest_history_raises():
-    with pytest.raises(InputError, match="days is 1; it must be a whole number of at least 2"):
+    with pytest.raises(InputError, match="days is 1; it must be an integer of at least 2"):
         synthetic(2, 90_000, 90_001, longest=90_000, days=1)
 
 

@@ -5,7 +5,7 @@ import pytest
 from fuzz import commands
 
 
-def test_random_command_lines_answer_or_refuse_in_a_sentence(monkeypatch):
+def test_random_command_lines_answer_or_fail_with_a_message(monkeypatch):
     monkeypatch.setattr(commands, "AS_PROCESSES", 0)
     tally = commands.run(60, random_state=4)
     assert not tally.failures, tally.examples
@@ -22,7 +22,7 @@ def test_random_command_lines_answer_or_refuse_in_a_sentence(monkeypatch):
         ["recommend", "log.csv", "--all", "--output", "a\nb"],
     ],
 )
-def test_what_once_failed_is_refused_in_a_line(cli, tmp_path, monkeypatch, words):
+def test_earlier_failures_are_one_line_errors(cli, tmp_path, monkeypatch, words):
     monkeypatch.chdir(tmp_path)
     rows = "".join(f"{user},{item},{item}\n" for user in range(9) for item in range(9))
     (tmp_path / "log.csv").write_text("user,item,time\n" + rows)

@@ -1,11 +1,10 @@
-"""A short run over mangled files, and every kind of file that once failed."""
+"""A short run over mangled files, and files that once failed."""
 
 import gzip
 import io
 import os
 import subprocess
 import sys
-import threading
 
 import polars as pl
 import pyarrow as pa
@@ -46,8 +45,8 @@ def test_the_same_numbers_give_the_same_file():
         assert files.case(number, 3) == files.case(number, 3)
 
 
-def test_gzip_takes_no_more_memory_than_what_it_holds(write):
-    """What may be read at most was set aside at once: gigabytes for a file of 60 bytes."""
+def test_gzip_needs_no_more_memory_than_its_content(write):
+    """Python once allocated gigabytes for a file of 60 bytes."""
     path = write("r.csv.gz", gzip.compress(ROWS))
     code = (
         "import resource, sys\n"
@@ -59,8 +58,8 @@ def test_gzip_takes_no_more_memory_than_what_it_holds(write):
     )
     if not os.path.exists("/proc/self/statm"):  # noqa: PTH110
         pytest.skip("no /proc here")
-    told = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True)  # noqa: S603, PLW1510
-    assert "1 users, 2 items" in told.stdout, told.stderr
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True)  # noqa: S603, PLW1510
+    assert "1 users, 2 items" in done.stdout, done.stderr
 
 
 @pytest.mark.parametrize(
@@ -74,11 +73,14 @@ def test_gzip_takes_no_more_memory_than_what_it_holds(write):
         (HEAD + b'\xe9,"2,3,4\n', "cannot be read as a table"),
         (HEAD + b'1,2,3,4,5\n1,"' + b"y" * 140_000 + b'",3,4\n', "field larger than field limit"),
         (b'"' + b"y" * 140_000 + b'",user,item,time\n1,2,3,4\n', "column among 'yyy"),
-        (b"user,user,item,time\n1,2,3,4\n", "2 columns may be the user, such as 'user' and 'user'"),
+        (
+            b"user,user,item,time\n1,2,3,4\n",
+            "2 columns may be the user column, such as 'user' and 'user'",
+        ),
         (b"user,item,time,TIME\n1,2,3,4\n", "2 columns may be the time"),
     ],
 )
-def test_text_that_gave_a_traceback_or_was_taken_silently(write, content, says):
+def test_malformed_text_is_refused(write, content, says):
     refused(write("bad.csv", content), says)
 
 
@@ -94,9 +96,9 @@ def test_several_columns_of_other_roles_may_share_a_name(write):
     [
         ("user_id", pa.array([1e19, 2.0]), r"ids above 2\*\*53 are not exact"),
         ("item_id", pa.array([float("inf"), 2.0]), r"ids above 2\*\*53 are not exact"),
-        ("time", pa.array([2**63, 2**63 + 1], pa.uint64()), "2 rows with an unreadable time"),
-        ("time", pa.array([5, 2**63], pa.uint64()), "1 row with an unreadable time"),
-        ("time", pa.array([5, 2**62], pa.timestamp("ms")), "1 row with an unreadable time"),
+        ("time", pa.array([2**63, 2**63 + 1], pa.uint64()), r"cannot parse time .*\(2 rows\)"),
+        ("time", pa.array([5, 2**63], pa.uint64()), r"cannot parse time .*\(1 row\)"),
+        ("time", pa.array([5, 2**62], pa.timestamp("ms")), r"cannot parse time .*\(1 row\)"),
         ("time", pa.array([[1], [2]]), "times must be Unix times or dates, not List"),
         ("user_id", pa.array([{"a": 1}, None]), "ids must be integers or text, not Struct"),
         ("user_id", pa.array([1, 2], pa.duration("us")), "ids must be integers or text"),
@@ -115,7 +117,7 @@ def test_parquet_with_a_name_twice(tmp_path):
 
 @pytest.mark.parametrize(("by_arrow", "bit"), [(False, 0x80), (True, 0x02)])
 def test_damaged_parquet_is_refused_or_read_wherever_the_damage_is(tmp_path, by_arrow, bit):
-    """Arrow's own files tell the sizes of levels, which it ends the process about if asked."""
+    """Arrow aborts the process on damaged sizes of levels in its own files."""
     sink = io.BytesIO()
     frame = pl.DataFrame({"user": ["a", "b"], "item": [1, 2], "time": [5, 6]})
     frame.write_parquet(sink, use_pyarrow=by_arrow)
@@ -127,30 +129,17 @@ def test_damaged_parquet_is_refused_or_read_wherever_the_damage_is(tmp_path, by_
         try:
             sr.read_interactions(path)
         except sr.InputError as error:
-            assert str(path) in str(error)  # noqa: PT017  # many a byte says nothing that is read
+            assert str(path) in str(error)  # noqa: PT017  # some bytes are not read
             assert "\n" not in str(error)  # noqa: PT017
 
 
 @pytest.mark.skipif(os.name != "posix", reason="devices and pipes of Unix")
-@pytest.mark.parametrize("device", ["/dev/zero", "/dev/urandom", "/dev/null", "/dev/tty"])
-def test_devices_are_not_read(device):
-    if os.path.exists(device):  # noqa: PTH110
-        with pytest.raises(sr.InputError, match=f"{device}: is a device, not a file"):
-            sr.read_interactions(device)
-
-
-@pytest.mark.skipif(os.name != "posix", reason="devices and pipes of Unix")
-def test_a_pipe_is_neither_read_nor_waited_for(tmp_path):
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    done = threading.Event()
-
-    def ask():
-        refused(pipe, "is a pipe, not a file")
-        done.set()
-
-    threading.Thread(target=ask, daemon=True).start()
-    assert done.wait(10)
+def test_devices_and_pipes_are_not_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    refused(tmp_path / "pipe", "a pipe, not a file")
+    for device in ("/dev/zero", "/dev/urandom", "/dev/null", "/dev/tty"):
+        if os.path.exists(device):  # noqa: PTH110
+            refused(device, f"{device}: a device, not a file")
 
 
 def test_a_member_of_an_archive_is_named_with_the_archive(tmp_path):
@@ -159,7 +148,7 @@ def test_a_member_of_an_archive_is_named_with_the_archive(tmp_path):
     path = tmp_path / "set.zip"
     with zipfile.ZipFile(path, "w") as packed:
         packed.writestr("u.data", "1\t2\t3\tyesterday\n")
-    with pytest.raises(sr.InputError, match=r"set\.zip: u\.data: 1 row with an unreadable time"):
+    with pytest.raises(sr.InputError, match=r"set\.zip: u\.data:1: cannot parse time"):
         sr.load_dataset("ml-100k", path=path)
 
 

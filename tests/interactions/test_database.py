@@ -1,4 +1,4 @@
-"""Rows of databases: by address and query, from files and from a server that is really started."""
+"""Reading from and writing to SQLite, DuckDB and a real PostgreSQL server."""
 
 import json
 import sqlite3
@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import surerec as sr
-from surerec.interactions import in_a_few_words, without_password, write_table
+from surerec.interactions import driver_message, without_password, write_table
 
 ROWS = [("ann", 10, 200), ("ann", 20, 300), ("bob", 20, 100), ("bob", 10, 150)]
 MAKE = "CREATE TABLE orders (customer TEXT, sku INTEGER, bought_at INTEGER, paid INTEGER)"
@@ -52,8 +52,8 @@ def test_a_query_gives_the_same_as_a_frame(address, cli):
     assert done.code == 0, done.err
     lacking = cli("describe", address)
     assert lacking.code == 2
-    assert "say what to read" in lacking.err
-    with pytest.raises(sr.InputError, match="query is for databases"):
+    assert "a database needs a query. Pass --query" in lacking.err
+    with pytest.raises(sr.InputError, match="query= is for databases"):
         sr.read_interactions(frame, query=QUERY)
 
 
@@ -88,14 +88,14 @@ def test_nothing_can_be_written(address, tmp_path):
         ],
     }[kind]
     for query in writes:
-        with pytest.raises(sr.InputError, match=r"the query failed .* must be one statement"):
+        with pytest.raises(sr.InputError, match=r"the query failed .* Use one statement"):
             sr.read_interactions(address, query=query)
     assert not list(tmp_path.glob("other*"))
     for query in (QUERY, f"{QUERY};", "WITH o AS (" + QUERY + ") SELECT * FROM o -- all"):  # noqa: S608
         assert sr.read_interactions(address, query=query).n_rows == 4
 
 
-def test_a_wrong_query_is_a_sentence(address):
+def test_a_wrong_query_is_a_one_line_error(address):
     with pytest.raises(sr.InputError, match=r"the query failed .*nowhere") as caught:
         sr.read_interactions(address, query="SELECT * FROM nowhere")
     assert "\n" not in str(caught.value)
@@ -119,19 +119,19 @@ def rows(address, table):
     return read_query(address, f'SELECT * FROM "{table}" ORDER BY user_id').rows()  # noqa: S608
 
 
-def test_a_table_is_written_whole_and_replaced_when_asked(address):
+def test_a_table_is_written_completely_and_replaced_on_request(address):
     picks = [PICKS, PICKS.with_columns(user_id=pl.col("user_id") + "2")]
     assert write_table(picks, address, "the picks") == 4
     expected = [("ann", 7, 0.5, 0.1), ("ann2", 7, 0.5, 0.1)]
     expected += [("bob", 8, -1.5, None), ("bob2", 8, -1.5, None)]
     assert rows(address, "the picks") == expected
-    with pytest.raises(sr.InputError, match="there is a table the picks already; add --overwrite"):
+    with pytest.raises(sr.InputError, match=r"the table the picks exists\. Pass --overwrite"):
         write_table(picks, address, "the picks")
     assert write_table([PICKS], address, "the picks", overwrite=True) == 2
     assert len(rows(address, "the picks")) == 2
 
 
-def test_what_fails_half_way_leaves_the_old_table(address):
+def test_a_failed_write_keeps_the_old_table(address):
     write_table([PICKS], address, "picks")
 
     def failing():
@@ -141,12 +141,12 @@ def test_what_fails_half_way_leaves_the_old_table(address):
     with pytest.raises(sr.InputError, match="no more"):
         write_table(failing(), address, "picks", overwrite=True)
     assert len(rows(address, "picks")) == 2
-    with pytest.raises(sr.InputError, match="name the table to write"):
+    with pytest.raises(sr.InputError, match="is not a table name"):
         write_table([PICKS], address, None)
 
 
 def table_comment(address, table):
-    """Return what a table says of itself; None in SQLite, which has no comments."""
+    """Return the comment of a table; None in SQLite, which has no comments."""
     if address.startswith("duckdb"):
         duckdb = pytest.importorskip("duckdb")
         with duckdb.connect(address.removeprefix("duckdb:///")) as connection:
@@ -170,31 +170,28 @@ def test_recommend_all_writes_a_table(address, cli, tmp_path):
     assert done.code == 0, done.err
     expected = model.recommend_many(confidence=0.5)
     assert f"Wrote {len(expected)} recommendations by icrs12 to the table picks of" in done.err
-    found = sorted((row[0], row[1]) for row in rows(address, "picks"))
-    assert found == sorted(zip(expected["user_id"], expected["item_id"], strict=True))
     at = expected.columns.index("covered")
     covered = sorted((row[0], row[1], bool(row[at])) for row in rows(address, "picks"))
     assert covered == sorted(expected.select("user_id", "item_id", "covered").rows())
-    assert "true" not in {row[at] for row in rows(address, "picks")}
     if (comment := table_comment(address, "picks")) is not None:
         said = {"surerec.recommender": "icrs12"}
         said["surerec.guarantee"] = str(model.guarantee_to_all(model.options(confidence=0.5)))
         assert json.loads(comment) == said
-    assert "add --overwrite" in cli(*asked, "--table", "picks").err
-    assert "name the table" in cli(*asked).err
+    assert "Pass --overwrite" in cli(*asked, "--table", "picks").err
+    assert "is not a table name" in cli(*asked).err
     wrong = cli("recommend", tmp_path / "model", "--all", "--output", "x.csv", "--table", "picks")
     assert "are for databases" in wrong.err
 
 
-def test_what_cannot_be_opened_is_named_without_its_password(tmp_path):
-    with pytest.raises(sr.InputError, match="there is no such file; an absolute path has four"):
+def test_a_failed_connection_is_reported_without_the_password(tmp_path):
+    with pytest.raises(sr.InputError, match=r"no such file\. Use four slashes"):
         sr.read_interactions(f"sqlite:///{tmp_path}/nowhere.db", query=QUERY)
-    (tmp_path / "other.db").write_text("this is no database, whatever its name may be\n" * 9)
+    (tmp_path / "other.db").write_text("not a database\n" * 9)
     with pytest.raises(sr.InputError, match=r"other\.db: the query failed"):
         sr.read_interactions(f"sqlite:///{tmp_path}/other.db", query=QUERY)
     pytest.importorskip("psycopg", reason="psycopg is not installed: surerec[postgres]")
     hidden = "postgresql://shop:hush-hush@127.0.0.1:9/orders"
-    with pytest.raises(sr.InputError, match=r"shop@127\.0\.0\.1:9/orders: cannot be opened") as it:
+    with pytest.raises(sr.InputError, match=r"shop@127\.0\.0\.1:9/orders: cannot connect") as it:
         sr.read_interactions(hidden, query=QUERY)
     assert "hush" not in str(it.value)
 
@@ -285,8 +282,8 @@ def test_no_password_is_kept_or_printed(secret, postgres, cli, tmp_path):
     assert name in (model / "manifest.json").read_text()  # which GET /v1/model answers from
 
 
-def test_a_driver_that_quotes_the_password_is_not_quoted():
+def test_driver_messages_never_quote_the_password():
     pytest.importorskip("psycopg", reason="psycopg is not installed: surerec[postgres]")
     error = ValueError('invalid token: "hush"')
-    assert in_a_few_words(error, "postgresql://a:hush@h/b") == "ValueError"
-    assert in_a_few_words(error, "postgresql://a:other@h/b") == 'invalid token: "hush"'
+    assert driver_message(error, "postgresql://a:hush@h/b") == "ValueError"
+    assert driver_message(error, "postgresql://a:other@h/b") == 'invalid token: "hush"'

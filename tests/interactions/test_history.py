@@ -1,4 +1,4 @@
-"""Times of a history are read as a file's are, whatever kind of list holds them."""
+"""Times of a history are read as in a file, from any type of list."""
 
 from datetime import UTC, date, datetime, timedelta, timezone
 
@@ -45,7 +45,7 @@ def test_every_kind_of_time_is_read(times):
     assert History.read(["a", "b"], times).times.tolist() == [FIRST, SECOND]
 
 
-def test_histories_are_sorted_by_time_and_instants_keep_their_order():
+def test_histories_are_sorted_by_time_and_ties_keep_their_order():
     found = History.read(["a", "b", "c", "d"], [3, 1, 3, 1])
     assert found.items == ["b", "d", "a", "c"]
     assert found.times.tolist() == [10**6, 10**6, 3 * 10**6, 3 * 10**6]
@@ -61,12 +61,12 @@ def test_histories_are_sorted_by_time_and_instants_keep_their_order():
     ],
     ids=["pairs", "polars", "lazy", "pandas"],
 )
-def test_pairs_and_frames_have_their_times_with_them(history):
+def test_pairs_and_frames_include_their_times(history):
     found = History.read(history)
     assert (found.items, found.times.tolist()) == (["a", "b"], [FIRST, SECOND])
 
 
-def test_without_times_the_moment_is_that_of_every_item():
+def test_without_times_every_item_has_the_time_of_the_request():
     assert History.read(["b", "a"]) == (["b", "a"], None, None)
     found = History.read(["b", "a"], at=DAYS[0])
     assert (found.items, found.times.tolist(), found.moment) == (["b", "a"], [FIRST] * 2, FIRST)
@@ -82,21 +82,21 @@ def test_without_times_the_moment_is_that_of_every_item():
         ({"times": [True, False]}, "it must be a list of dates, or of Unix times"),
         ({"times": "2024-05-01"}, "times is '2024-05-01'"),
         ({"times": 5}, "times is 5"),
-        ({"times": [5]}, "times has 1 values and history has 2 items: pass one time for each item"),
+        ({"times": [5]}, "times has 1 values and history has 2 items. Pass one time for each item"),
         ({"times": [5, 9], "at": 7}, "at is 1970-01-01T00:00:07, before the last time of the his"),
         ({"at": "soon"}, "at is 'soon'; it must be a date such as 2024-05-01T09:30"),
         ({"at": [5]}, r"at is \[5\]"),
         ({"history": [("a", 5), "b"]}, r"1 \(item, time\) pairs among 2 entries"),
-        ({"history": [("a", 5)], "times": [5]}, "history= has times of its own"),
+        ({"history": [("a", 5)], "times": [5]}, "history= has its own times"),
         ({"history": pl.DataFrame({"user": [1, 2], "item": [3, 4]})}, "rows of several users"),
         ({"history": pl.DataFrame({"x": [1]})}, "no item column"),
     ],
 )
-def test_what_is_no_time_is_refused_in_a_sentence(given, said):
+def test_invalid_times_are_refused(given, said):
     with pytest.raises(InputError, match=said) as refused:
         History.read(**{"history": ["a", "b"], **given})
     assert "\n" not in str(refused.value)
 
 
-def test_one_instant_is_read_too():
+def test_a_single_time_is_read():
     assert read_time("at", datetime(2024, 5, 1, 2, tzinfo=BERLIN)) == FIRST

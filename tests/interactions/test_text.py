@@ -81,7 +81,7 @@ def test_a_folder_of_films_is_read_like_its_files_one_by_one(tmp_path, rating_ab
 def test_a_bad_row_of_a_folder_is_named_with_its_file_and_line(tmp_path):
     (tmp_path / "mv_0000001.txt").write_text("1:\n5,3,2005-01-01\n")
     (tmp_path / "mv_0000002.txt").write_text("2:\n6,3,2005-01-01\n7,x,2005-01-01\n")
-    assert "mv_0000002.txt, line 3, 'x'" in outcome(tmp_path)
+    assert "mv_0000002.txt:3: cannot parse rating 'x'" in outcome(tmp_path)
     (tmp_path / "mv_0000002.txt").write_text("6,3,2005-01-01\n")  # of no film
     assert outcome(tmp_path) == outcome(tmp_path, numbers=False)
 

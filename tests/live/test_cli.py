@@ -112,7 +112,7 @@ def test_lines_or_a_table_by_its_usual_names(cli, shop, write, monkeypatch, give
             "user,item,time\n1,2,3\n\n1,2,2999-01-01\n",
             "line 4: the time 2999-01-01T00:00:00+00:00 is more than 5 minutes ahead of",
         ),
-        ("user,item\n1,2\nann,2\n", "line 3: The user 'ann' cannot be taken in: this model's"),
+        ("user,item\n1,2\nann,2\n", "line 3: The user 'ann' is not a valid id. User ids of this"),
         (b"user,item\n\xff,2\n", "is not text in UTF-8"),
         ('{"user": 7, "item": 8, "id": ' + "[" * 100_000, "line 1: is no JSON object"),
         ('{"user": ' + "[" * 900 + "]" * 900 + ', "item": 8}', "line 1: the user is "),

@@ -136,7 +136,7 @@ def test_events_that_could_not_be_kept_leave_no_trace(tmp_path, model, films):
 
 def test_one_bad_event_refuses_all_of_them(live):
     good = {"user": 2, "item": 900, "time": 5}
-    with pytest.raises(InputError, match="Event 2: The user 'ann' cannot be taken in"):
+    with pytest.raises(InputError, match="Event 2: The user 'ann' is not a valid id"):
         live.observe([good, {**good, "user": "ann"}])
     with pytest.raises(InputError, match="Event 2 has no item"):
         live.observe([good, {"user": 3}])

@@ -219,7 +219,7 @@ def test_a_promise_is_kept(films, scorer, statistics):
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"factors": 0}, "factors is 0; it must be a whole number of at least 1"),
+        ({"factors": 0}, "factors is 0; it must be an integer of at least 1"),
         ({"folds": 1}, "folds"),
         ({"iterations": 2.5}, "iterations"),
         ({"random_state": -1}, "random_state"),

@@ -1,4 +1,4 @@
-"""Counts that grow are those of a count of all events, to the last digit."""
+"""Growing statistics are identical to a count of all events."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def by_id(array, mine, theirs):
     return array[mine.codes(theirs.ids.to_list())]
 
 
-def assert_same(growing: PrecedenceStatistics, counted: PrecedenceStatistics, n_asked=8):
+def assert_same(growing: PrecedenceStatistics, counted: PrecedenceStatistics, n_users=8):
     assert growing.n_users == counted.n_users
     mine, theirs = growing.interactions.items, counted.interactions.items
     assert sorted(mine.ids.gather(growing.items_outside(np.array([], int)))) == sorted(theirs.ids)
@@ -54,11 +54,11 @@ def assert_same(growing: PrecedenceStatistics, counted: PrecedenceStatistics, n_
         for name in ("followers", "predecessors"):
             row = by_id(getattr(growing, name)(own), mine, theirs)
             assert row.tolist() == getattr(counted, name)(code).tolist()
-    recipes = [FormulaMeasure(name) for name in MEASURES]
-    recipes += [FormulaMeasure("CM1", top=3), PrecedenceMeasure(None)]
-    for recipe in recipes:
-        grown, fitted = recipe.fit(growing), recipe.fit(counted)
-        for code, user in enumerate(counted.interactions.users.ids[:n_asked]):
+    measures = [FormulaMeasure(name) for name in MEASURES]
+    measures += [FormulaMeasure("CM1", top=3), PrecedenceMeasure(None)]
+    for measure in measures:
+        grown, fitted = measure.fit(growing), measure.fit(counted)
+        for code, user in enumerate(counted.interactions.users.ids[:n_users]):
             own = growing.interactions.users.code(user)
             mine_scores = grown.score_query(Query.of_user(growing.interactions, own))
             scores = fitted.score_query(Query.of_user(counted.interactions, code))
@@ -76,20 +76,20 @@ def read_all(growing, random_state):
             assert not row[growing.n_items :].any()
 
 
-@pytest.fixture(params=["room for all", "room for six rows"])
-def _room(request, monkeypatch):
-    if request.param == "room for six rows":
+@pytest.fixture(params=["all rows", "six rows"])
+def _current_rows(request, monkeypatch):
+    if request.param == "six rows":
         place = "surerec.precedence._growing"
         monkeypatch.setattr(f"{place}.available_memory", lambda: 0)
         monkeypatch.setattr(f"{place}._LEAST_CURRENT", 6 * 80 * 2)
 
 
-@pytest.mark.usefixtures("_room")
+@pytest.mark.usefixtures("_current_rows")
 @pytest.mark.parametrize("strategy", ["dense", "bounded", "on-demand"])
 @pytest.mark.parametrize("ties", ["order", "strict"])
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(events=_EVENTS.filter(bool), steps=_STEPS)
-def test_base_and_events_are_as_one_count(ties, strategy, events, steps):
+def test_base_and_events_equal_one_count(ties, strategy, events, steps):
     base = sr.count_precedence(read(events), ties=ties, strategy=strategy)
     before = base.support.copy(), [base.followers(item).copy() for item in range(base.n_items)]
     growing, log = GrowingStatistics(base), list(events)
@@ -119,7 +119,7 @@ def test_base_and_events_are_as_one_count(ties, strategy, events, steps):
         assert base.followers(item).tolist() == row.tolist()
 
 
-def test_everything_that_asks_for_flat_profiles_sees_them_grown():
+def test_concatenated_profiles_include_new_events():
     films = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=700, random_state=2)
     growing = GrowingStatistics(sr.count_precedence(films))
     growing.add(5, "900", int(films.times.max()) + 1)
@@ -134,7 +134,7 @@ def test_everything_that_asks_for_flat_profiles_sees_them_grown():
 
 
 @pytest.mark.parametrize("ties", ["order", "strict"])
-def test_a_profile_of_new_items_grows_with_its_length_and_not_its_square(ties):
+def test_memory_grows_with_the_length_of_a_profile_of_new_items(ties):
     films = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=700, random_state=2)
     growing, n_bytes = GrowingStatistics(sr.count_precedence(films, ties=ties)), []
     later = int(films.times.max()) + 1_000_000
@@ -184,9 +184,9 @@ def test_counts_beyond_16_bits_are_counted_wide():
     assert growing.followers(0).tolist() == [0, n]
 
 
-def test_ids_of_another_kind_are_refused_and_leave_no_trace():
+def test_ids_of_another_type_are_refused_without_changes():
     growing = GrowingStatistics(sr.count_precedence(Interactions.from_profiles([0, 2], [0, 1])))
-    with pytest.raises(InputError, match="this model's items are whole numbers"):
+    with pytest.raises(InputError, match="Item ids of this model are integers"):
         growing.add(99, "Alien", 3)
     assert growing.n_users == 1
     assert 99 not in growing.interactions.users
@@ -194,14 +194,11 @@ def test_ids_of_another_kind_are_refused_and_leave_no_trace():
         growing.add(99, 1, 2**63)
     with pytest.raises(UnknownIdError):
         growing.forget(99)
-
-
-def test_counts_without_profiles_cannot_grow():
-    with pytest.raises(InputError, match="without profiles cannot grow"):
+    with pytest.raises(InputError, match="built from counts cannot grow"):
         GrowingStatistics(PrecedenceStatistics.from_counts([[0, 2], [1, 0]], [3, 3], n_users=3))
 
 
-def test_ids_may_be_texts():
+def test_text_ids():
     rows = [("ann", "alien", 1), ("ann", "brazil", 2), ("bob", "Ödipus", 1)]
     more = [("bob", "alien", 3), ("Zoë", "alien", 1), ("Zoë", "casablanca", 2), ("7", "8", 3)]
     schema = {"user": pl.String, "item": pl.String, "time": pl.Int64}
@@ -219,5 +216,5 @@ def test_ids_may_be_texts():
     growing.forget("Zoë")
     assert "Zoë" not in growing.interactions.users
     assert_same(growing, counted([row for row in rows + more if row[0] != "Zoë"]))
-    with pytest.raises(InputError, match="cannot be taken in"):
+    with pytest.raises(InputError, match="is not a valid id"):
         growing.add("", "alien", 1)

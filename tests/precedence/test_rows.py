@@ -1,4 +1,4 @@
-"""Rows are the same wherever they are held, counted or kept; what would not fit is refused."""
+"""Rows are the same wherever they are stored; what does not fit in memory is refused."""
 
 import gc
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +23,7 @@ def films():
 
 
 def bounded(films, n_cached):
-    """A store that holds nothing, and keeps so many counted rows."""
+    """A store without stored rows that caches `n_cached` rows."""
     statistics = sr.count_precedence(films, strategy="bounded", memory=0)
     rows = statistics.rows
     cache = 2 * films.n_items * n_cached
@@ -36,11 +36,11 @@ def read(rows, n_rows):
     return out
 
 
-def test_rows_that_are_read_stay_where_they_are_until_nobody_does(films):
+def test_rows_in_use_are_not_replaced(films):
     store, expected = bounded(films, 4), sr.count_precedence(films, strategy="dense").rows
     first = store.source("followers", np.array([0, 1, 2, 3]))
     assert store._cache.n_kept == 4
-    second = store.source("predecessors", np.array([4, 5]))  # no room: a matrix of its own
+    second = store.source("predecessors", np.array([4, 5]))  # no free row: a separate matrix
     assert not np.shares_memory(first.counted, second.counted)
     for rows, way, items in ((first, "followers", range(4)), (second, "predecessors", (4, 5))):
         matrix = expected.block(way, np.array(items))
@@ -48,41 +48,41 @@ def test_rows_that_are_read_stay_where_they_are_until_nobody_does(films):
     shared = first.counted
     del first, rows
     gc.collect()
-    third = store.source("predecessors", np.array([4, 5, 6]))  # now there is room
+    third = store.source("predecessors", np.array([4, 5, 6]))  # now rows are free
     assert np.shares_memory(third.counted, shared)
     assert store._cache.n_kept == 4
 
 
-def test_many_threads_at_once_read_what_one_reads(films):
+def test_many_threads_read_correct_rows(films):
     expected = sr.count_precedence(films, strategy="dense").rows
-    store = bounded(films, 12)  # far fewer than are asked for
+    store = bounded(films, 12)  # far fewer than requested
     rng = np.random.default_rng(0)
-    questions = [rng.choice(films.n_items, 5, replace=False) for _ in range(400)]
+    requests = [rng.choice(films.n_items, 5, replace=False) for _ in range(400)]
 
-    def ask(items):
+    def check(items):
         way = "followers" if items[0] % 2 else "predecessors"
         found = read(store.source(way, items), len(items))
         return np.array_equal(found, expected.block(way, items))
 
     with ThreadPoolExecutor(6) as pool:
-        assert all(pool.map(ask, questions))
+        assert all(pool.map(check, requests))
     gc.collect()
     cache = store._cache
     assert not cache._readers.any()
     assert sorted([*cache._free, *cache._slots.values()]) == list(range(12))
 
 
-def test_a_profile_longer_than_memory_is_refused_before_the_counting(monkeypatch, films):
+def test_a_history_that_does_not_fit_in_memory_is_refused(monkeypatch, films):
     monkeypatch.setattr("surerec.precedence._rows._SURELY_FITS", 0)
     monkeypatch.setattr("surerec.precedence._rows.available_memory", lambda: 5_000)
     for strategy in ("bounded", "on-demand"):
         counts = sr.count_precedence(films, strategy=strategy, memory=0)
         model = sr.InductiveConformal().fit(counts)
-        with pytest.raises(sr.InputError, match=r"profile of 20 items need 12\.0 kB, and 5\.0 kB"):
+        with pytest.raises(sr.InputError, match=r"history of 20 items needs 12\.0 kB, and 5\.0 kB"):
             model.recommend(history=films.items.ids[:40].to_list(), confidence=0.9)
 
 
-def test_more_interactions_than_can_be_indexed_are_refused_before_the_work(monkeypatch, films):
+def test_too_many_interactions_are_refused_before_the_work(monkeypatch, films):
     monkeypatch.setattr("surerec.precedence._statistics.available_memory", lambda: 100_000)
     with pytest.raises(
         sr.InputError, match=r"Indexing [0-9,]+ interactions needs 19\d\.\d kB, and"
@@ -90,16 +90,18 @@ def test_more_interactions_than_can_be_indexed_are_refused_before_the_work(monke
         sr.count_precedence(films, strategy="bounded", memory=0)
 
 
-def test_a_catalogue_that_cannot_be_numbered_is_refused_before_the_work(monkeypatch, films):
+def test_too_many_items_are_refused_before_the_work(monkeypatch, films):
     monkeypatch.setattr("surerec.precedence._statistics._MOST_ITEMS", 100)
-    with pytest.raises(sr.InputError, match=r"300 items is beyond the 100 .* would need 600 bytes"):
+    with pytest.raises(
+        sr.InputError, match=r"300 items are more than the limit of 100; .* would need 600 bytes"
+    ):
         sr.count_precedence(films)
 
 
 @given(
     st.integers(0, 3), st.integers(1, 70), st.integers(0, 40), st.sampled_from([16, 32]), st.data()
 )
-def test_rows_are_compressed_as_numpy_would(n_rows, n_items, most, bits, data):
+def test_compressed_rows_agree_with_numpy(n_rows, n_items, most, bits, data):
     top = 2**17 if bits == 32 else 2**16 - 1
     count = st.just(0) | st.integers(0, 2) | st.integers(0, top)
     cells = data.draw(st.lists(count, min_size=n_rows * n_items, max_size=n_rows * n_items))
@@ -122,7 +124,7 @@ def statistics(request):
     return sr.count_precedence(FILMS, strategy=request.param, memory=memory)
 
 
-def test_a_store_is_put_together_again_from_its_arrays(statistics):
+def test_a_store_is_restored_from_its_arrays(statistics):
     again = rows_from(statistics.rows.kind, statistics.rows.arrays(), FILMS)
     assert type(again) is type(statistics.rows)
     for item in range(FILMS.n_items):
@@ -135,15 +137,15 @@ def test_a_store_without_one_of_its_users_has_no_kind(statistics):
     assert (rows.kind, rows.holds_all, rows.arrays()) == (None, False, {})
 
 
-def test_no_rows_of_an_unknown_kind():
-    with pytest.raises(ValueError, match="no other rows"):
+def test_an_unknown_kind_of_rows_is_refused():
+    with pytest.raises(ValueError, match="unknown kind of rows: other"):
         rows_from("other", {}, FILMS)
 
 
 @pytest.mark.parametrize("strategy", ["on-demand", "bounded"])
-def test_rows_that_are_counted_when_asked_for_need_their_profiles(strategy):
+def test_rows_on_demand_need_their_profiles(strategy):
     rows = sr.count_precedence(FILMS, strategy=strategy).rows
-    with pytest.raises(ValueError, match="a span leads outside"):
+    with pytest.raises(ValueError, match="a span is out of range"):
         rows_from(strategy, rows.arrays(), sr.Interactions.no_users(FILMS.n_items))
 
 
@@ -158,29 +160,29 @@ def test_rows_that_are_counted_when_asked_for_need_their_profiles(strategy):
         ("following_starts", -1, 0),
     ],
 )
-def test_an_index_that_leads_outside_is_seen(role, place, value):
+def test_an_index_out_of_range_is_refused(role, place, value):
     rows = sr.count_precedence(FILMS, strategy="bounded", memory=200_000).rows
     arrays = {name: array.copy() for name, array in rows.arrays().items()}
     arrays[role][place] = value
-    with pytest.raises(ValueError, match=r"outside|not there|longer"):
+    with pytest.raises(ValueError, match=r"out of range|missing|longer"):
         rows_from("bounded", arrays, FILMS)
 
 
 @pytest.mark.parametrize("value", [0, FILMS.n_items - 1, FILMS.n_items, 2**32 - 1])
-def test_held_items_that_do_not_ascend_change_counts_and_nothing_else(value):
+def test_damaged_items_of_stored_rows_never_write_out_of_bounds(value):
     rows = sr.count_precedence(FILMS, strategy="bounded", memory=200_000).rows
     arrays = {name: array.copy() for name, array in rows.arrays().items()}
     arrays["followers_held_items"][:] = value
     damaged = rows_from("bounded", arrays, FILMS)
     for item in range(FILMS.n_items):
         assert len(damaged.followers(item)) == FILMS.n_items
-        room = np.zeros(3, dtype=np.uint16)
-        load(damaged.source("followers", np.array([item])), 0, FILMS.n_items - 3, room)
+        tile = np.zeros(3, dtype=np.uint16)
+        load(damaged.source("followers", np.array([item])), 0, FILMS.n_items - 3, tile)
 
 
 @st.composite
 def rows_of_counts(draw):
-    """Rows that are empty here and there, or nowhere; some counts may need 32 bits."""
+    """Rows with or without zeros; some counts may need 32 bits."""
     random = np.random.default_rng(draw(st.integers(0, 2**32)))
     n_rows, n_items = draw(st.integers(1, 8)), draw(st.integers(1, 60))
     most = draw(st.sampled_from([1, 60_000, 100_000]))
@@ -190,7 +192,7 @@ def rows_of_counts(draw):
 
 
 @given(rows_of_counts(), st.data())
-def test_columns_of_rows_are_read_wherever_they_are(given_, data):
+def test_columns_are_read_from_all_forms_of_rows(given_, data):
     rows, source = given_
     n_items = rows.shape[1]
     left = data.draw(st.integers(0, n_items))

@@ -60,7 +60,7 @@ def store(folder, statistics, arrays, kind):
     ("kind", "name", "why"),
     [
         ("PopulationConformal", "calibration_users", r"texts of 'x' do not fit it \(.*\); save"),
-        ("InductiveConformal", "a", r"do not fit it \(InductiveConformal has no 'a'\)"),
+        ("InductiveConformal", "a", r"do not fit it \(InductiveConformal: unexpected 'a'\)"),
     ],
 )
 def test_state_that_does_not_fit_gives_a_sentence(tmp_path, statistics, kind, name, why):

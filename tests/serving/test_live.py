@@ -159,7 +159,7 @@ def test_a_server_that_is_killed_again_and_again_has_each_event_once():
         ({"events": [{"user": 1}]}, "events[0].item is missing."),
         ({"events": [{"user": 1, "item": 2, "rating": 5}]}, "There is no field events[0].rating."),
         ({"events": [{"user": [1], "item": 2}]}, "events[0].user is [1]: "),
-        ({"events": [event("ann", 2, 1)]}, "this model's users are whole numbers"),
+        ({"events": [event("ann", 2, 1)]}, "User ids of this model are integers"),
         ({"events": [event(1, 2, 1), {"user": 1, "item": 2, "time": "soon"}]}, "Event 2: the time"),
         ({"events": [{"user": 1, "item": 2, "time": "2999-01-01"}]}, "more than 5 minutes ahead"),
     ],

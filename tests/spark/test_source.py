@@ -96,5 +96,5 @@ def test_text_files_with_and_without_a_header(spark, write, tmp_path):
         read_frame(spark, str(bare), names[:2])
     with pytest.raises(InputError, match="no such file"):
         read_frame(spark, str(headed) + "x")
-    with pytest.raises(InputError, match="not a name"):
+    with pytest.raises(InputError, match="not the name of a data set"):
         read_frame(spark, "ml-1m")

@@ -97,7 +97,7 @@ def test_a_file_where_the_folder_should_be(write):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
 def test_a_name_that_is_not_utf_8_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"caf\\udce9' is not valid UTF-8.*choose another name"):
+    with pytest.raises(InputError, match=r"caf\\udce9' is not valid UTF-8.*Use another name"):
         save_model(tmp_path / os.fsdecode(b"caf\xe9"), old_statistics(), {"main": MAIN})
     assert not list(tmp_path.iterdir())
 

@@ -6,14 +6,14 @@ import signal
 import sys
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.markup import escape
 
 from surerec._progress import printed
 from surerec._version import __version__
-from surerec._words import shown
+from surerec._words import as_options, shown
 from surerec.cli import (
     _calibrate,
     _data,
@@ -112,7 +112,7 @@ def main() -> None:
         with _ended_in_order():
             app()
     except SurerecError as error:
-        _fail(str(error))
+        _fail(as_options(str(error), _option_names(typer.main.get_command(app))))
     except OSError as error:  # of a path that nobody looked at before it was used
         where = "" if error.filename is None else f"{shown(error.filename)}: "
         _fail(f"{where}{(error.strerror or str(error)).lower()}.")
@@ -121,6 +121,12 @@ def main() -> None:
     except KeyboardInterrupt:
         _output.messages().print("Interrupted; nothing half-done is left behind.")
         sys.exit(130)
+
+
+def _option_names(command: Any) -> set[str]:
+    """Return the names of all options of a command and its subcommands."""
+    own = {each.name for each in command.params if each.param_type_name == "option"}
+    return own.union(*map(_option_names, getattr(command, "commands", {}).values()))
 
 
 def _fail(reason: str) -> NoReturn:

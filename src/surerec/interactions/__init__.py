@@ -1,8 +1,8 @@
-"""Users' profiles in time order, from any ratings file or frame."""
+"""Interactions: users' histories in time order, read from files, frames and databases."""
 
 from surerec.interactions._cells import whole_floats
 from surerec.interactions._database import (
-    in_a_few_words,
+    driver_message,
     is_address,
     refuse_unknown_address,
     without_password,
@@ -42,9 +42,9 @@ __all__ = [
     "as_interactions",
     "build_profiles",
     "check_moment",
+    "driver_message",
     "encode",
     "find_columns",
-    "in_a_few_words",
     "is_address",
     "pool_segments",
     "read_interactions",

@@ -1,4 +1,4 @@
-"""From cells as found to ids, microseconds and ratings; what cannot be used comes out null."""
+"""Conversion of cells to ids, microseconds and ratings; invalid cells become null."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import polars as pl
 
 from surerec.errors import InputError
 
-# Written year first, as dates are in every set we know; 03/04/2005 could be two days, so a
-# caller has to say which.
+# Year first, as in every known data set. 03/04/2005 is ambiguous, so it needs a time_format.
 _DATE_FORMATS: Final = (
     "%Y-%m-%d %H:%M:%S%.f",
     "%Y-%m-%dT%H:%M:%S%.f",
@@ -24,28 +23,24 @@ _DATE_FORMATS: Final = (
     "%Y/%m/%d",
 )
 _MICROSECONDS: Final = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0, "ns": 0.001}
-# A median time below the bound is in that unit: 1e11 seconds is the year 5138, and 1e11
-# milliseconds the spring of 1973.
+# Numeric times have the first unit whose bound exceeds their median: 1e11 seconds is the year
+# 5138, and 1e11 milliseconds is spring 1973.
 _UNIT_BOUNDS: Final = (("s", 1e11), ("ms", 1e14), ("us", 1e17), ("ns", np.inf))
 _LATEST: Final = 2.0**63 - 1024
 _EXACT: Final = 2.0**53
-_TICKS: Final = {"ms": 1_000, "us": 1, "ns": 1}  # microseconds of one, by polars' units
+_TICKS: Final = {"ms": 1_000, "us": 1, "ns": 1}  # microseconds per unit of polars, at least 1
 
 
 def _tidy(cells: pl.Series) -> pl.Series:
-    """Strip blanks where there are any, and make empty text null."""
-    if cells.str.contains(r"^\s|\s$").any():
-        cells = cells.str.strip_chars()
-    if (cells == "").any():
-        cells = cells.replace("", None)
-    return cells
+    """Strip blanks and make empty text null."""
+    return cells.str.strip_chars().replace("", None)
 
 
 def read_ids(cells: pl.Series, where: str) -> pl.Series:
-    """Keep ids what they were: integers if all are written as such, else text.
+    """Return ids as integers if all are written as integers, else as text.
 
-    "0054890" is text: as a number it could not be written again. Integers that pandas wrote as
-    "12346.0", all of them, are integers.
+    "0054890" is text, because an integer would lose the zeros. A column of integers that pandas
+    wrote as "12346.0" becomes integers.
 
     Examples
     --------
@@ -60,36 +55,31 @@ def read_ids(cells: pl.Series, where: str) -> pl.Series:
     if dtype in (pl.Categorical, pl.Enum):
         return _tidy(cells.cast(pl.String))
     if dtype == pl.String:
-        # The cast comes first because it is the cheapest proof that nothing needs tidying.
+        # The cast comes first: it is the cheapest proof that nothing needs cleaning.
         numbers = cells.cast(pl.Int64, strict=False)
         if numbers.null_count() > cells.null_count():
             cells = _tidy(cells)
-            if cells.str.ends_with(".0").all() and _are_integers(cells.str.head(-2)):
-                cells = cells.str.head(-2)
+            heads = cells.str.head(-2)
+            whole = heads.cast(pl.Int64, strict=False).null_count() == cells.null_count()
+            if whole and cells.str.ends_with(".0").all() and _is_plain(heads):
+                cells = heads
             numbers = cells.cast(pl.Int64, strict=False)
         if numbers.null_count() > cells.null_count():
             numbers = cells.cast(pl.UInt64, strict=False)
-        lossless = numbers.null_count() == cells.null_count() and _written_plainly(cells)
-        return numbers if lossless else cells
+        return numbers if numbers.null_count() == cells.null_count() and _is_plain(cells) else cells
     if dtype == pl.UInt64 and (cells.max() or 0) >= 2**63:  # type: ignore[operator]
         return cells
-    if dtype.is_integer():  # those of 32 bits are coded as they are, in half the memory
+    if dtype.is_integer():  # 32 bits stay: half the memory while ids are encoded
         return cells if dtype == pl.Int32 else cells.cast(pl.Int64)
     if dtype.is_float():
         return _whole(cells.fill_nan(None), where)
     if dtype == pl.Null:
         return cells.cast(pl.Int64)
-    raise InputError(f"{where}: ids must be integers or text, not {dtype}.")
-
-
-def _are_integers(cells: pl.Series) -> bool:
-    """Return whether all texts are integers that would be written the same way again."""
-    numbers = cells.cast(pl.Int64, strict=False)
-    return numbers.null_count() == cells.null_count() and _written_plainly(cells)
+    raise InputError(f"{where}: ids must be integers or text, not {dtype}. Convert the column.")
 
 
 def whole_floats(ids: pl.Series) -> pl.Series:
-    """Return ids that pandas made floats as integers, and all other ids unchanged.
+    """Return ids that pandas converted to floats as integers, and other ids unchanged.
 
     Examples
     --------
@@ -101,41 +91,40 @@ def whole_floats(ids: pl.Series) -> pl.Series:
 
 
 def _whole(cells: pl.Series, where: str) -> pl.Series:
-    """Return floats, which pandas makes of integers when some are missing, as integers again."""
+    """Return floats as integers: pandas converts integers to floats when some are missing."""
     if not (cells == cells.round()).all():
-        raise InputError(f"{where}: ids must be integers or text, not fractions.")
+        raise InputError(f"{where}: ids must be integers or text, not fractions. Convert them.")
     if (cells.abs() > _EXACT).any():
         raise InputError(
-            f"{where}: ids above 2**53 are not exact as floating-point numbers; store them as "
-            "integers or text."
+            f"{where}: ids above 2**53 are not exact as floats. Store them as integers or text."
         )
     return cells.cast(pl.Int64)
 
 
-def _written_plainly(cells: pl.Series) -> bool:
-    """Return whether integers are written as Python would: no leading zeros, no plus sign."""
+def _is_plain(cells: pl.Series) -> bool:
+    """Return whether integers are in canonical form: no leading zeros, no plus sign."""
     padded = cells.str.starts_with("0") & (cells.str.len_bytes() > 1)
     signed = cells.str.starts_with("+") | cells.str.starts_with("-0")
     return not (padded | signed).any()
 
 
 def is_unit(time_format: str | None) -> bool:
-    """Return whether the format of times is a unit of numbers rather than a pattern of dates."""
+    """Return whether a time format is a unit of numbers, not a date pattern."""
     return time_format in _MICROSECONDS
 
 
 def read_times(cells: pl.Series, time_format: str | None, where: str) -> pl.Series:
-    """Turn Unix times or dates into microseconds since 1970; null where that is impossible.
+    """Convert Unix times or dates to microseconds since 1970; invalid cells become null.
 
     Parameters
     ----------
     cells : polars.Series
         Numbers, text or dates.
     time_format : str or None
-        The unit of numbers ("s", "ms", "us", "ns"), or the pattern of dates in text as in
-        ``strptime``; None finds either.
+        Unit of numbers ("s", "ms", "us", "ns"), or ``strptime`` pattern of dates; None detects
+        either.
     where : str
-        The file and column, for messages.
+        File and column, for messages.
 
     Examples
     --------
@@ -144,11 +133,9 @@ def read_times(cells: pl.Series, time_format: str | None, where: str) -> pl.Seri
     """
     dtype = cells.dtype
     if dtype.is_temporal() and dtype not in (pl.Duration, pl.Time):
-        if isinstance(dtype, pl.Datetime):  # a cast would go round the clock beyond its end
+        if isinstance(dtype, pl.Datetime):  # a cast would overflow
             bound = (2**63 - 1) // _TICKS[dtype.time_unit]
-            ticks = cells.to_physical()
-            if not _all_between(ticks, -bound, bound):
-                cells = cells.set(ticks.is_between(-bound, bound).not_(), None)
+            cells = cells.set(cells.to_physical().is_between(-bound, bound).not_(), None)
         return cells.cast(pl.Datetime("us")).to_physical()
     if dtype == pl.String:
         if time_format is not None and not is_unit(time_format):
@@ -166,16 +153,8 @@ def read_times(cells: pl.Series, time_format: str | None, where: str) -> pl.Seri
     elif dtype == pl.Null:
         return cells.cast(pl.Int64)
     elif not dtype.is_numeric():
-        raise InputError(f"{where}: times must be Unix times or dates, not {dtype}.")
+        raise InputError(f"{where}: times must be Unix times or dates, not {dtype}. Convert them.")
     return _unix(cells, time_format, where)
-
-
-def _all_between(numbers: pl.Series, lowest: float, highest: float) -> bool:
-    """Return whether no number is outside, which is sooner seen than it is made null."""
-    least, most = numbers.min(), numbers.max()
-    if not isinstance(least, (int, float)) or not isinstance(most, (int, float)):
-        return True
-    return lowest <= least and most <= highest
 
 
 def _mostly_known(numbers: pl.Series, cells: pl.Series) -> bool:
@@ -196,7 +175,9 @@ def _dates(cells: pl.Series, formats: tuple[str, ...], where: str) -> pl.Series:
                 format_, time_unit="us", time_zone="UTC" if aware else None, strict=False
             )
         except pl.exceptions.PolarsError as error:
-            raise InputError(f"{where}: {format_!r} is no pattern of a date.") from error
+            raise InputError(
+                f"{where}: {format_!r} is not a date pattern. Use one such as '%d.%m.%Y %H:%M'."
+            ) from error
         found = parsed.to_physical()
         times = found if rest is cells else times.scatter(missing, found)
     return times
@@ -205,8 +186,8 @@ def _dates(cells: pl.Series, formats: tuple[str, ...], where: str) -> pl.Series:
 def _unix(cells: pl.Series, time_format: str | None, where: str) -> pl.Series:
     if time_format is not None and not is_unit(time_format):
         raise InputError(
-            f"{where}: the times are numbers, so their format is a unit (s, ms, us or ns), "
-            f"not {time_format!r}."
+            f"{where}: times are numbers, and time_format={time_format!r} is a date pattern. Use "
+            "their unit: s, ms, us or ns."
         )
     if cells.dtype.is_decimal():
         cells = cells.cast(pl.Float64)
@@ -219,8 +200,7 @@ def _unix(cells: pl.Series, time_format: str | None, where: str) -> pl.Series:
         return cells.cast(pl.Int64)
     unit = time_format or next(unit for unit, bound in _UNIT_BOUNDS if middle < bound)
     scale = _MICROSECONDS[unit]
-    if not _all_between(cells, 0, _LATEST / scale / 2):  # far from the end: rounding is no matter
-        cells = cells.set((cells < 0) | (cells.cast(pl.Float64) * scale >= _LATEST), None)
+    cells = cells.set((cells < 0) | (cells.cast(pl.Float64) * scale >= _LATEST), None)
     if cells.dtype.is_integer():
         whole = cells.cast(pl.Int64)
         return whole * int(scale) if scale >= 1 else whole // 1000
@@ -228,14 +208,16 @@ def _unix(cells: pl.Series, time_format: str | None, where: str) -> pl.Series:
 
 
 def read_ratings(cells: pl.Series, where: str) -> pl.Series:
-    """Turn ratings into float64; null where there is no finite number."""
+    """Convert ratings to float64; null where there is no finite number."""
     if cells.dtype == pl.String:
         numbers = cells.cast(pl.Float64, strict=False)
         if numbers.null_count() > cells.null_count():
             numbers = _tidy(cells).cast(pl.Float64, strict=False)
         cells = numbers
     elif not (cells.dtype.is_numeric() or cells.dtype in (pl.Null, pl.Boolean)):
-        raise InputError(f"{where}: ratings must be numbers, not {cells.dtype}.")
+        raise InputError(
+            f"{where}: ratings must be numbers, not {cells.dtype}. Convert the column."
+        )
     numbers = cells.cast(pl.Float64)
     finite = numbers.is_finite()
     return numbers if finite.all() else numbers.set(~finite, None)

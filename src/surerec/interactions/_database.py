@@ -1,4 +1,4 @@
-"""Rows of a database, read by its address and a query, and frames written into a table."""
+"""Databases: read the rows of a query, and write frames into a table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Writer: TypeAlias = "tuple[Callable[..., Any], Callable[[str, pl.DataFrame], No
 _LONGEST: Final = 63  # bytes of a name in PostgreSQL
 _EXAMPLE: Final = "SELECT user_id, item_id, bought_at FROM orders"
 _POSTGRESQL: Final = frozenset(("postgresql", "postgres"))
-_PRAGMAS: Final = frozenset(("data_version", "table_info", "table_xinfo"))  # as full text asks
+_PRAGMAS: Final = frozenset(("data_version", "table_info", "table_xinfo"))  # for full-text tables
 
 
 def is_address(source: object) -> bool:
@@ -60,7 +60,7 @@ def without_password(address: str) -> str:
     Raises
     ------
     InputError
-        If the address cannot be parsed, or only by taking a part of the password for another field.
+        If the address cannot be parsed, or if part of the password would become another field.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def without_password(address: str) -> str:
         return f"{scheme}://{host.rpartition('@')[2]}{slash}{path.partition('?')[0]}"
     try:
         parts = _parse(address)
-    except ImportError:  # psycopg is an extra; whoever connects says that it is missing
+    except ImportError:  # psycopg is an extra; connecting reports that it is missing
         return f"{scheme}://…"
     hosts = (parts.get("host") or parts.get("hostaddr") or "").split(",")
     ports = (parts.get("port") or "").split(",")
@@ -91,8 +91,8 @@ def without_password(address: str) -> str:
 def _parse(address: str) -> Mapping[str, str]:
     """Return the fields of a PostgreSQL address as the driver reads them.
 
-    An @ or / that is not percent-encoded ends the password early, and its rest would be taken for
-    the host or the database. Such addresses are refused.
+    An @ or / that is not percent-encoded ends the password early, and the rest would become the
+    host or the database. Such addresses are refused.
     """
     from psycopg import Error  # noqa: PLC0415  # an extra
     from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
@@ -100,7 +100,7 @@ def _parse(address: str) -> Mapping[str, str]:
     before, _, after = address.partition("://")[2].partition("@")
     try:
         parts = {name: str(value) for name, value in conninfo_to_dict(address).items()}
-    except (Error, ValueError):  # what it says may quote the password
+    except (Error, ValueError):  # its message may quote the password
         parts = None
     ports = "".join((parts or {}).get("port", "").split(","))
     split_early = "@" in after or ("@" in address and "/" in before)
@@ -129,35 +129,35 @@ def read_query(address: str, query: str | None) -> pl.DataFrame:
     """
     shown = without_password(address)
     if not query or not query.strip():
-        raise InputError(
-            f'{shown}: say what to read, with query="{_EXAMPLE}" in Python or '
-            f'--query "{_EXAMPLE}" on the command line.'
-        )
+        raise InputError(f'{shown}: a database needs a query. Pass query="{_EXAMPLE}".')
     scheme = address.partition("://")[0]
     try:
         connection = _OPEN[scheme](address)
     except ModuleNotFoundError as error:
         package = {"duckdb": "duckdb"}.get(scheme, "'surerec[postgres]'")
         raise InputError(
-            f"{shown}: reading it needs {error.name}: pip install {package}."
+            f"{shown}: reading it needs {error.name}. Run pip install {package}."
         ) from error
     except InputError:
         raise
     except Exception as error:  # noqa: BLE001  # each library has its own
-        raise InputError(f"{shown}: cannot be opened ({in_a_few_words(error, address)}).") from None
+        raise InputError(
+            f"{shown}: cannot connect ({driver_message(error, address)}). Check the address, the "
+            "password and whether the server runs."
+        ) from None
     with closing(connection):
         try:
             return _rows(scheme, connection, query)
         except Exception as error:  # noqa: BLE001
-            said = in_a_few_words(error, address)
+            message = driver_message(error, address)
             raise InputError(
-                f"{shown}: the query failed ({said}). It must be one statement that only reads."
+                f"{shown}: the query failed ({message}). Use one statement that only reads."
             ) from None
 
 
 def _rows(scheme: str, connection: Any, query: str) -> pl.DataFrame:
     source = connection
-    if scheme in _POSTGRESQL:  # the server declares a cursor for one SELECT, and nothing else
+    if scheme in _POSTGRESQL:  # the server allows a cursor for one SELECT only
         source = connection.cursor(name="surerec")
     elif scheme == "duckdb":
         kinds = [each.type.name for each in connection.extract_statements(query)]
@@ -167,12 +167,12 @@ def _rows(scheme: str, connection: Any, query: str) -> pl.DataFrame:
         return pl.read_database(query, source, infer_schema_length=None)
 
 
-def in_a_few_words(error: Exception, address: str) -> str:
+def driver_message(error: Exception, address: str) -> str:
     """Return the first line of a driver's error, or its type if the line quotes a password."""
-    said = (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip(". ")
+    message = (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip(". ")
     parts = _parse(address) if address.partition("://")[0] in _POSTGRESQL else {}
     secrets = [value for name, value in parts.items() if "password" in name and value]
-    return type(error).__name__ if any(secret in said for secret in secrets) else said
+    return type(error).__name__ if any(secret in message for secret in secrets) else message
 
 
 def _postgresql(address: str) -> Any:
@@ -181,7 +181,7 @@ def _postgresql(address: str) -> Any:
     connection = psycopg.connect(address, connect_timeout=20)
     try:
         connection.read_only = True
-        connection.execute("SELECT 1")  # from its first snapshot on, a transaction stays read-only
+        connection.execute("SELECT 1")  # after its first snapshot, a transaction stays read-only
     except BaseException:
         connection.close()
         raise
@@ -216,18 +216,14 @@ def _file(address: str, *, must_exist: bool = True) -> str:
     path = unquote(address.partition("://")[2].removeprefix("/"))
     if must_exist and not Path(path).is_file():
         raise InputError(
-            f"{without_password(address)}: there is no such file; an absolute path has four "
-            "slashes."
+            f"{without_password(address)}: no such file. Use four slashes for an absolute path."
         )
     return path
 
 
 _OPEN: Final[dict[str, Callable[[str], Any]]] = {
-    "postgresql": _postgresql,
-    "postgres": _postgresql,
-    "sqlite": _sqlite,
-    "duckdb": _duckdb,
-}
+    **dict.fromkeys(_POSTGRESQL, _postgresql), "sqlite": _sqlite, "duckdb": _duckdb,
+}  # fmt: skip
 
 
 def write_table(
@@ -243,27 +239,27 @@ def write_table(
     Parameters
     ----------
     frames : iterable of polars.DataFrame
-        Ids, numbers and texts; what is not a number is NULL.
+        Ids, numbers and texts; NaN becomes NULL.
     address : str
-        Of a database, as :func:`surerec.read_interactions` takes it.
+        Address of a database; see :func:`surerec.read_interactions`.
     table : str
-        Its name.
+        Name of the table.
     overwrite : bool, default=False
-        Replace a table of that name.
+        Replace an existing table.
     about : mapping of str to str, optional
-        What the table says of itself: its comment, as JSON, in PostgreSQL and DuckDB. SQLite has no
-        place for it.
+        Metadata, stored as a JSON comment on the table in PostgreSQL and DuckDB. SQLite has no
+        comments.
     """
     shown = without_password(address)
     if not table or "\0" in table or len(table.encode()) > _LONGEST:
-        raise InputError(f"{shown}: name the table to write, with --table picks.")
+        raise InputError(f"{shown}: {table!r} is not a table name. Pass one with --table NAME.")
     scheme, name, n_rows = address.partition("://")[0], _quoted(table), 0
     try:
         with _WRITE[scheme](address) as (run, insert, exists):
             is_there = run(exists, (table,)).fetchone() is not None
             if is_there and not overwrite:
-                said = f"{shown}: there is a table {table} already; add --overwrite."
-                raise InputError(said)  # noqa: TRY301  # closes the transaction
+                message = f"{shown}: the table {table} exists. Pass --overwrite to replace it."
+                raise InputError(message)  # noqa: TRY301  # closes the transaction
             if is_there:
                 run(f"DROP TABLE {name}")
             for number, frame in enumerate(frames):
@@ -276,12 +272,14 @@ def write_table(
                 insert(name, frame.with_columns(pl.selectors.float().fill_nan(None)))
                 n_rows += len(frame)
     except ModuleNotFoundError as error:
-        raise InputError(f"{shown}: writing to it needs {error.name}; install that.") from error
+        raise InputError(
+            f"{shown}: writing to it needs {error.name}. Run pip install {error.name}."
+        ) from error
     except Exception as error:  # each library has its own
         if type(error).__module__.partition(".")[0] not in _LIBRARIES:
-            raise  # ours, of what is written
-        said = in_a_few_words(error, address)
-        raise InputError(f"{shown}: nothing was written ({said}).") from None
+            raise  # an error of surerec
+        message = driver_message(error, address)
+        raise InputError(f"{shown}: nothing was written ({message}).") from None
     return n_rows
 
 
@@ -329,7 +327,7 @@ def _write_sqlite(address: str) -> Iterator[_Writer]:
 
         found = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
         yield connection.execute, insert, found
-        connection.execute("COMMIT")  # not reached by an error, and closing forgets the rest
+        connection.execute("COMMIT")  # not reached after an error; closing rolls back
 
 
 @contextmanager
@@ -349,9 +347,6 @@ def _write_duckdb(address: str) -> Iterator[_Writer]:
 
 
 _LIBRARIES: Final = frozenset(("psycopg", "sqlite3", "duckdb", "_duckdb"))
-_WRITE: Final = {
-    "postgresql": _write_postgresql,
-    "postgres": _write_postgresql,
-    "sqlite": _write_sqlite,
-    "duckdb": _write_duckdb,
-}
+_WRITE: Final = dict.fromkeys(_POSTGRESQL, _write_postgresql) | {
+    "sqlite": _write_sqlite, "duckdb": _write_duckdb,
+}  # fmt: skip

@@ -1,4 +1,4 @@
-"""Profiles that take in events one by one; what was there before is never copied or changed."""
+"""Interactions that grow by single events; the base is never copied or changed."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ for _array in (_NO_ITEMS, _NO_TIMES):
 
 
 class GrowingIds(IdMap):
-    """Ids that new ones are added to, behind those that are there: no code ever changes.
+    """Ids that can grow: new ids get the next codes, and no code ever changes.
 
     Parameters
     ----------
     base : IdMap
-        The ids that are there.
+        The initial ids.
 
     Examples
     --------
@@ -50,11 +50,11 @@ class GrowingIds(IdMap):
         self._removed: set[int] = set()
         self._all = base.ids
         self._float_texts = None
-        self._found: dict[str, int] = {}  # codes in the base of texts that were asked for
+        self._found: dict[str, int] = {}  # codes in the base of earlier lookups of texts
 
     @property
-    def ids(self) -> pl.Series:  # type: ignore[override]  # put together when it is asked for
-        """All ids, that with code ``c`` at position ``c``; removed ones stay in their places."""
+    def ids(self) -> pl.Series:  # type: ignore[override]  # built on demand
+        """All ids, that with code ``c`` at position ``c``; removed ids keep their positions."""
         if len(self._all) < len(self):
             more = pl.Series(self._base.ids.name, self._more, dtype=self._base.ids.dtype)
             self._all = pl.concat([self._base.ids, more], rechunk=False)
@@ -83,14 +83,14 @@ class GrowingIds(IdMap):
         return int(self.require([value])[0]) if found < 0 else found
 
     def find(self, value: Any) -> int:
-        """Return the code of one id, −1 if it is unknown or removed: soon, as events ask for it."""
+        """Return the code of one id, −1 if it is unknown or removed; fast, for single events."""
         code = self._code_in_base(value)
         if code < 0 and self._more:
             code = self._codes.get(self._base.as_stored(value), -1)
         return -1 if code in self._removed else code
 
     def _code_in_base(self, value: Any) -> int:
-        if type(value) is not str:  # True is as good a key as 1, and no id
+        if type(value) is not str:  # as a dictionary key True would equal 1
             return int(self._base.codes([value])[0])
         code = self._found.get(value)
         if code is None:
@@ -105,19 +105,19 @@ class GrowingIds(IdMap):
         Raises
         ------
         InputError
-            If the ids are numbers and this one is not, or it is no text that can be written.
+            If the ids are integers and this one is not, or if it is not a valid text.
         """
         stored = None if value is None else self._base.as_stored(value)
         if stored is None or stored == "":
-            kind = "texts" if self._base.ids.dtype == pl.String else "whole numbers"
+            kind = "text" if self._base.ids.dtype == pl.String else "integers"
             raise InputError(
-                f"The {self.noun} {shown(value)} cannot be taken in: this model's {self.noun}s "
-                f"are {kind}."
+                f"The {self.noun} {shown(value)} is not a valid id. {self.noun.capitalize()} ids "
+                f"of this model are {kind}."
             )
         return stored
 
     def add(self, value: Any) -> int:
-        """Return an id's code, a new one behind the others if it has none; see :meth:`check`."""
+        """Return the code of an id; a new id gets the next code. See :meth:`check`."""
         code = self._code_in_base(value)
         if code < 0:
             stored = self.check(value)
@@ -128,49 +128,48 @@ class GrowingIds(IdMap):
         return code
 
     def remove(self, code: int) -> None:
-        """Know an id no more, until it is added again."""
+        """Remove an id until it is added again."""
         self._removed.add(check_code(self.noun, code, len(self)))
 
     def suggested(self, n: int) -> pl.Series:
-        """Return the first ids that messages may name: removed ones are not among them."""
+        """Return the first ids that are not removed, for messages."""
         first = self.ids.head(n + len(self._removed))
         there = np.array([self.is_there(code) for code in range(len(first))], dtype=bool)
         return first.filter(pl.Series(there)).head(n)
 
     def is_there(self, code: int) -> bool:
-        """Return whether an id, by code, is not removed."""
+        """Return whether an id code is not removed."""
         return code not in self._removed
 
 
 class Placed(NamedTuple):
-    """Where an item is in a profile: what came before it and after it, by code, and with it."""
+    """Position of an item in a profile, with the other items and their times."""
 
     user: int
     item: int
     items: NDArray[np.uint32]
-    """The others in time order."""
+    """Codes of the other items in time order."""
     times: NDArray[np.int64]
     place: int
-    """How many of them come before it."""
+    """Number of other items before it."""
     time: int
 
 
 class GrowingInteractions(Interactions):
-    """Profiles that take in events; codes never change, and new users and items come behind.
+    """Interactions that grow by events; codes never change, and new users and items get new codes.
 
-    What the profiles are then is what :func:`surerec.read_interactions` makes of all events in the
-    order in which they came: sorted by time, those of one instant as they came, and of each item a
-    user's first.
+    The profiles equal those of :func:`surerec.read_interactions` on all events in order of arrival:
+    sorted by time, ties in order of arrival, and only the first interaction with each item.
 
     Parameters
     ----------
     base : Interactions
-        The profiles to begin with, which stay as they are.
+        The initial interactions, which are not changed.
 
     Examples
     --------
-    >>> taken = Interactions.from_profiles([0, 2, 3], [1, 0, 1], times=[10, 30, 20])
-    >>> growing = GrowingInteractions(taken)
+    >>> log = Interactions.from_profiles([0, 2, 3], [1, 0, 1], times=[10, 30, 20])
+    >>> growing = GrowingInteractions(log)
     >>> growing.insert(1, 1, 15).place
     0
     >>> growing.profile(1)["item_id"].to_list(), growing.n_rows
@@ -199,11 +198,11 @@ class GrowingInteractions(Interactions):
         return self._n_rows
 
     def consumed(self, user: int) -> NDArray[np.uint32]:
-        """Return the codes of the items that a user, by code, took, in time order."""
+        """Return the item codes of a user's history, by user code, in time order."""
         return self._profile(check_code("user", user, self.n_users))[0]
 
     def times_of(self, user: int) -> NDArray[np.int64]:
-        """Return when a user, by code, took each item."""
+        """Return the times of a user's history, by user code."""
         return self._profile(check_code("user", user, self.n_users))[1]
 
     def _profile(self, user: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
@@ -215,34 +214,34 @@ class GrowingInteractions(Interactions):
         return _NO_ITEMS, _NO_TIMES
 
     def insert(self, user: int, item: int, time: int) -> Placed | None:
-        """Take in that a user took an item, by code; None if that is the repeat of an item.
+        """Insert an interaction, by codes; return None if the user has consumed the item before.
 
-        An item that they had taken later is not a repeat: take it out first.
+        To move an item to an earlier time, remove it first.
         """
         items, times = self._profile(user)
         if (items == item).any():
             return None
-        place = int(np.searchsorted(times, time, side="right"))  # behind what came before it
+        place = int(np.searchsorted(times, time, side="right"))  # ties in order of arrival
         self._keep(user, np.insert(items, place, item), np.insert(times, place, time))
         self._n_rows += 1
         return Placed(user, item, items, times, place, time)
 
-    def take_out(self, user: int, item: int) -> Placed:
-        """Take an item, by code, out of the profile of a user who took it."""
+    def remove(self, user: int, item: int) -> Placed:
+        """Remove an item from the profile of a user who consumed it, by codes."""
         placed = self.placed(user, item)
         self._keep(user, placed.items, placed.times)
         self._n_rows -= 1
         return placed
 
     def placed(self, user: int, item: int) -> Placed:
-        """Return where an item is in the profile of a user who consumed it, by code."""
+        """Return the position of an item in the profile of a user who consumed it, by codes."""
         items, times = self._profile(user)
         place = int(np.flatnonzero(items == item)[0])
         rest = np.delete(items, place), np.delete(times, place)
         return Placed(user, item, *rest, place, int(times[place]))
 
     def forget(self, user: int) -> None:
-        """Know a user, by code, no more: neither the profile nor the id."""
+        """Remove a user, by code: both the profile and the id."""
         self._n_rows -= len(self._profile(user)[0])
         self._keep(user, _NO_ITEMS, _NO_TIMES)
         self.users.remove(user)
@@ -252,7 +251,7 @@ class GrowingInteractions(Interactions):
         self._flat = None
 
     def _flattened(self) -> Interactions:
-        """Return all profiles under the same codes; costly, so made once after each change."""
+        """Return all profiles under the same codes; expensive, so cached until the next change."""
         if self._flat is None:
             profiles = [self._profile(user) for user in range(self.n_users)]
             lengths = [len(items) for items, _ in profiles]
@@ -270,29 +269,29 @@ class GrowingInteractions(Interactions):
         return self._flat
 
     @property
-    def offsets(self) -> NDArray[np.int64]:  # type: ignore[override]  # put together when asked for
-        """Where each profile begins."""
+    def offsets(self) -> NDArray[np.int64]:  # type: ignore[override]  # built on demand
+        """Start of each profile."""
         return self._flattened().offsets
 
     @property
     def item_codes(self) -> NDArray[np.uint32]:  # type: ignore[override]
-        """Item codes of all profiles, end to end."""
+        """Item codes of all profiles, concatenated."""
         return self._flattened().item_codes
 
     @property
     def times(self) -> NDArray[np.int64]:  # type: ignore[override]
-        """When, in microseconds since 1970."""
+        """Times in microseconds since 1970."""
         return self._flattened().times
 
     @property
     def titles(self) -> pl.Series | None:  # type: ignore[override]
-        """The title of each item by code, null where there is none."""
+        """Title of each item by code, null where unknown."""
         self._titles = _lengthened(self._titles, self.n_items)
         return self._titles
 
     @property
     def genres(self) -> pl.Series | None:  # type: ignore[override]
-        """The genres of each item by code, null where none are known."""
+        """Genres of each item by code, null where unknown."""
         self._genres = _lengthened(self._genres, self.n_items)
         return self._genres
 
@@ -301,9 +300,9 @@ class GrowingInteractions(Interactions):
         return self._flattened().keeping(rows)
 
     def settled(self) -> Interactions:
-        """Return plain interactions of what is known now: popular items first, nobody forgotten.
+        """Return the current state as plain interactions, with items numbered by popularity.
 
-        Items that nobody took any more are not in it.
+        Removed users and items without any interaction are left out.
         """
         flat = self._flattened()
         there = np.array([self.users.is_there(code) for code in range(self.n_users)], dtype=bool)
@@ -324,7 +323,7 @@ class GrowingInteractions(Interactions):
 
 
 def _lengthened(texts: pl.Series | None, n_items: int) -> pl.Series | None:
-    """Return texts for so many items: nothing is known of those that came since."""
+    """Return texts padded with nulls for new items."""
     if texts is None or len(texts) == n_items:
         return texts
     lacking = pl.Series([None] * (n_items - len(texts)), dtype=pl.String)

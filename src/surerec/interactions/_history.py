@@ -1,4 +1,4 @@
-"""One history as a caller passes it: item ids, their times if known, and the moment asked at."""
+"""One history from a request: item ids, optional times and the moment of the request."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class History(NamedTuple):
 
     items: list[Any]
     times: NDArray[np.int64] | None = None
-    """When each was consumed, in microseconds since 1970; None where no times were passed."""
+    """Time of each item in microseconds since 1970; None if no times were passed."""
     moment: int | None = None
-    """When the question is asked, in the same unit, if that was passed."""
+    """Moment of the request in the same unit, if passed."""
 
     @classmethod
     def read(cls, history: Any, times: Any = None, at: Any = None) -> History:
@@ -46,12 +46,12 @@ class History(NamedTuple):
         Parameters
         ----------
         history : list of ids, list of (id, time) pairs, or frame
-            What was consumed; a frame has a column of items, and perhaps one of times.
+            Consumed items; a frame has a column of items and optionally one of times.
         times : list, array or series, optional
             One time for each item: datetimes, dates, ISO text or Unix times, read as
-            :func:`surerec.read_interactions` reads them. Items of one instant keep their order.
+            :func:`surerec.read_interactions` reads them. Items with equal times keep their order.
         at : datetime, date, text or number, optional
-            When the question is asked. Without times, it is taken as the time of every item.
+            Moment of the request. Without times, it is used as the time of every item.
 
         Examples
         --------
@@ -60,7 +60,7 @@ class History(NamedTuple):
         """
         items, found = _items(history)
         if found is not None and times is not None:
-            raise InputError("history= has times of its own, and times= was passed too: pass one.")
+            raise InputError("history= has its own times. Leave out times=.")
         found = times if found is None else found
         moment = None if at is None else read_time("at", at)
         if found is None:
@@ -69,7 +69,7 @@ class History(NamedTuple):
         then = _read("times", found)
         if len(then) != len(items):
             raise InputError(
-                f"times has {len(then):,} values and history has {len(items):,} items: pass one "
+                f"times has {len(then):,} values and history has {len(items):,} items. Pass one "
                 "time for each item."
             )
         if len(then):
@@ -79,7 +79,7 @@ class History(NamedTuple):
 
 
 def read_time(name: str, value: Any) -> int:
-    """Return one instant in microseconds since 1970.
+    """Return one time in microseconds since 1970.
 
     Examples
     --------
@@ -90,25 +90,25 @@ def read_time(name: str, value: Any) -> int:
 
 
 def check_moment(latest: int, moment: int | None, whose: str = "the history") -> None:
-    """Refuse a moment that lies before the last time of a history."""
+    """Raise InputError if a moment is before the last time of a history."""
     if moment is not None and moment < latest:
         raise InputError(
-            f"at is {_in_words(moment)}, before the last time of {whose}, {_in_words(latest)}: "
-            "remove later items, or pass a later moment."
+            f"at is {_shown(moment)}, before the last time of {whose}, {_shown(latest)}. "
+            "Remove later items, or pass a later moment."
         )
 
 
-def _in_words(time: int) -> str:
+def _shown(time: int) -> str:
     return str(np.datetime64(time, "us").astype("datetime64[s]"))
 
 
 def _items(history: Any) -> tuple[list[Any], Any]:
-    """Return the item ids, and times if they come with them."""
+    """Return the item ids, and the times if the history includes them."""
     if is_frame(history) and not isinstance(history, pl.Series):
         table = table_from_frame(history, _COLUMNS, "history")
         if "user" in table.frame.columns and table.frame["user"].n_unique() > 1:
             raise InputError(
-                "history has rows of several users: pass it to recommend_many as histories=."
+                "history has rows of several users. Pass it to recommend_many as histories=."
             )
         times = table.frame["time"] if "time" in table.frame.columns else None
         return table.frame["item"].to_list(), times
@@ -118,14 +118,14 @@ def _items(history: Any) -> tuple[list[Any], Any]:
         return ids, None
     if n_pairs < len(ids):
         raise InputError(
-            f"history has {n_pairs:,} (item, time) pairs among {len(ids):,} entries: pass only "
+            f"history has {n_pairs:,} (item, time) pairs among {len(ids):,} entries. Pass only "
             "pairs, or only items."
         )
     return [item for item, _ in ids], [time for _, time in ids]
 
 
 def _read(name: str, values: Any, *, is_one: bool = False) -> NDArray[np.int64]:
-    """Return times in microseconds since 1970, or refuse the first that cannot be read."""
+    """Return times in microseconds since 1970, or raise InputError for the first invalid one."""
     try:
         column = _column(name, values)
         found = read_times(column, None, name)
@@ -144,7 +144,7 @@ def _read(name: str, values: Any, *, is_one: bool = False) -> NDArray[np.int64]:
 def _column(name: str, values: Any) -> pl.Series:
     if isinstance(values, pl.Series):
         return values
-    if hasattr(values, "to_numpy"):  # of pandas, or Arrow
+    if hasattr(values, "to_numpy"):  # pandas or Arrow
         values = values.to_numpy()
     if not isinstance(values, np.ndarray) or values.dtype.kind == "O":
         values = _plain(check_list(name, values, "times"))
@@ -154,7 +154,7 @@ def _column(name: str, values: Any) -> pl.Series:
 
 
 def _plain(values: list[Any]) -> Sequence[Any] | NDArray[Any]:
-    """Return times of one kind: datetimes in UTC without a zone, as the reader takes them."""
+    """Return times of one type: datetimes in UTC without a time zone."""
     if any(isinstance(value, np.datetime64) for value in values):
         return np.array(values, dtype="datetime64[us]")
     return [

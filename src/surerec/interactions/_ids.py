@@ -1,4 +1,4 @@
-"""People's own ids outside, dense integer codes inside."""
+"""Mapping between external ids and dense integer codes."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ if TYPE_CHECKING:
 
 
 _UNSEEN = np.uint32(2**32 - 1)
-_BEYOND = 2**63  # what 64 bits with a sign hold
-_EXACT = 2.0**53  # up to which floats hold every integer
-_MISSING = frozenset(("NAType", "NaTType"))  # what pandas writes for no value
+_BEYOND = 2**63  # limit of int64
+_EXACT = 2.0**53  # floats are exact for integers up to this
+_MISSING = frozenset(("NAType", "NaTType"))  # missing values of pandas
 _NAMED = 5  # unknown ids in a message
-_FEW = 16  # texts: as many are found sooner one by one than polars begins, on its own threads
+_FEW = 16  # texts that a Python loop finds faster than polars, which starts threads
 
 
 def encode(values: pl.Series) -> tuple[pl.Series, NDArray[np.uint32]]:
-    """Assign numbers to the distinct values in order of first appearance.
+    """Encode values: assign codes to the distinct values in order of first appearance.
 
     Returns
     -------
     ids : polars.Series
-        The distinct values, integers in 64 bits; the value with code ``c`` at position ``c``.
+        Distinct values, integers as int64; the value with code ``c`` at position ``c``.
     codes : array of uint32
-        The code of each given value.
+        Code of each value.
     """
     if values.dtype in (pl.Int32, pl.Int64) and len(values):
         lowest, highest = int(values.min()), int(values.max())  # type: ignore[arg-type]
-        # A table of the whole range beats hashing, as long as it is not much larger than the data.
+        # A lookup table of the range is faster than hashing if it is not much larger than the data.
         if highest - lowest < 4 * len(values) + 1_000:
             first_seen = np.full(highest - lowest + 1, _UNSEEN)
             codes = np.empty(len(values), dtype=np.uint32)
             n_ids, done = 0, 0
-            for chunk in values.get_chunks():  # as they lie: joining them would copy them
+            for chunk in values.get_chunks():  # concatenating would copy them
                 some = codes[done : done + len(chunk)]
                 n_ids = number_in_order(chunk.to_numpy(), lowest, n_ids, first_seen, some)
                 done += len(chunk)
@@ -71,10 +71,10 @@ def number_in_order(
     first_seen: NDArray[np.uint32],
     codes: NDArray[np.uint32],
 ) -> int:
-    """Write the code of each value, numbered in order of first appearance; give their number.
+    """Write the code of each value in order of first appearance; return the number of codes.
 
-    `first_seen` has a place for each value from `lowest` on, filled with the largest uint32 but for
-    the `n_before` values that have been numbered before.
+    `first_seen` has an entry for each value from `lowest` on: its code, or the largest uint32 if
+    the value is not among the `n_before` values seen earlier.
     """
     n_seen = np.uint32(n_before)
     for row in range(len(values)):
@@ -96,15 +96,15 @@ class Selected(NamedTuple):
     """
 
     codes: NDArray[np.int64]
-    """The codes of the known ids, in the order given."""
+    """Codes of the known ids, in the given order."""
     skipped: tuple[Any, ...]
-    """The unknown ids, in the order given."""
+    """Unknown ids, in the given order."""
     noun: str
-    """What an id names."""
+    """What an id identifies, such as "user"."""
 
     @property
     def message(self) -> str:
-        """How many ids were skipped, with the first five; "" if none was."""
+        """The number of skipped ids and the first five; "" if there are none."""
         if not self.skipped:
             return ""
         were = "is unknown and was" if len(self.skipped) == 1 else "are unknown and were"
@@ -127,7 +127,7 @@ class IdMap:
     ids : polars.Series
         Distinct ids; the id with code ``c`` at position ``c``.
     noun : str, default="id"
-        What an id names, for error messages.
+        What an id identifies, for error messages.
 
     Examples
     --------
@@ -141,7 +141,7 @@ class IdMap:
     def __init__(self, ids: pl.Series, *, noun: str = "id") -> None:
         self.ids = ids
         self.noun = noun
-        self._length = len(ids)  # asked for ten times in an answer, and polars takes its time
+        self._length = len(ids)  # cached: polars is slow, and a request needs it ten times
         self._order: NDArray[np.uint32] | None = None
         self._sorted: pl.Series | NDArray[Any] | None = None
         self._float_texts: bool | None = None
@@ -164,10 +164,10 @@ class IdMap:
         Raises
         ------
         UnknownIdError
-            If the id is unknown; the sentence names near ones.
+            If the id is unknown; the message suggests similar ids.
         """
         if type(value) is int and -_BEYOND <= value < _BEYOND and self._is_sorted_numbers():
-            # The way of one answer after the other: a list of one takes ten times as long.
+            # Fast path of single requests: a list of one id takes ten times as long.
             place = int(self._sorted.searchsorted(value))  # type: ignore[union-attr]
             if place < self._length and self._sorted[place] == value:  # type: ignore[index]
                 return int(self._order[place])  # type: ignore[index]
@@ -177,11 +177,11 @@ class IdMap:
         return isinstance(self._sorted, np.ndarray) and self._sorted.dtype == np.int64
 
     def require(self, values: Iterable[Any]) -> NDArray[np.int64]:
-        """Return the code of each id, and refuse the first that is unknown."""
-        wanted = check_list(f"{self.noun}s", values, "ids")
-        codes = self.codes(wanted)
+        """Return the code of each id; raise UnknownIdError for the first unknown id."""
+        ids = check_list(f"{self.noun}s", values, "ids")
+        codes = self.codes(ids)
         if (codes < 0).any():
-            value = wanted[int(np.argmax(codes < 0))]
+            value = ids[int(np.argmax(codes < 0))]
             raise UnknownIdError(self.noun, value, partial(self.near, value))
         return codes
 
@@ -193,8 +193,8 @@ class IdMap:
         values : iterable of ids
             The list.
         unknown : {"check", "skip"}, default="check"
-            With "check", a list of which more than half is unknown is refused: its ids are
-            probably of another type. "skip" accepts any share, but not a list without known ids.
+            With "check", it is an error if more than half of the ids are unknown: they probably
+            have another type. "skip" accepts any share, but at least one id must be known.
 
         Raises
         ------
@@ -219,7 +219,7 @@ class IdMap:
             kind = "text" if self.ids.dtype == pl.String else "integers"
             some = tuple(self.suggested(2))
             such = f" such as {_first(some)}" if some else ""
-            hint = ' To use the others, pass unknown="skip" (--unknown skip).'
+            hint = ' To skip unknown ids, pass unknown="skip".'
             raise InputError(
                 f"{_unknown_of(found, len(found.codes))} are unknown: {_first(skipped)}. Check "
                 f"their type and spelling: ids of the data are {kind}{such}."
@@ -230,22 +230,21 @@ class IdMap:
     def codes(self, values: Iterable[Any]) -> NDArray[np.int64]:
         """Return the code of each id, −1 where it is unknown.
 
-        An integer given as text (or the other way round) is the same id, as it is on a command
-        line, where everything is text.
+        An integer and its text are the same id, because everything is text on a command line.
         """
         given = check_list(f"{self.noun}s", values, "ids")
-        wanted = [self.as_stored(value) for value in given]
-        known = np.array([value is not None for value in wanted], dtype=bool)
+        stored = [self.as_stored(value) for value in given]
+        known = np.array([value is not None for value in stored], dtype=bool)
         if not len(self) or not known.any():
-            return np.full(len(wanted), -1)
+            return np.full(len(stored), -1)
         if self._sorted is None:
-            # Sorted once, searched often: no dictionary of millions of Python objects. Integers are
-            # searched by numpy, whose calls cost microseconds where those of polars cost far more.
+            # Sorted once instead of a dictionary of millions of Python objects. NumPy searches
+            # integers, because its calls have less overhead than those of polars.
             self._order = self.ids.arg_sort().to_numpy()
             ordered = self.ids.gather(self._order)
             self._sorted = ordered if ordered.dtype == pl.String else ordered.to_numpy()
         assert self._order is not None  # noqa: S101  # set before _sorted
-        filled = [self.ids[0] if value is None else value for value in wanted]
+        filled = [self.ids[0] if value is None else value for value in stored]
         if isinstance(self._sorted, pl.Series) and len(filled) <= _FEW:
             found = [bisect_left(self._sorted, text) for text in filled]
             place = np.minimum(found, len(self) - 1)
@@ -262,7 +261,7 @@ class IdMap:
         return np.where(same & known, self._order[place].astype(np.int64), -1)
 
     def near(self, value: Any, n: int = 3) -> list[Any]:
-        """Return up to `n` ids that look like `value`, for a message."""
+        """Return up to `n` ids that are similar to `value`, for a message."""
         check_whole("n", n)
         ids = self.suggested(100_000)
         sample = ids.cast(pl.String).to_list()
@@ -270,13 +269,13 @@ class IdMap:
         return [ids[sample.index(text)] for text in close]
 
     def suggested(self, n: int) -> pl.Series:
-        """Return the first ids that messages may name."""
+        """Return the first ids, for messages."""
         return self.ids.head(n)
 
     def as_stored(self, value: Any) -> Any:
-        """Return an id as it is stored here, None if it cannot be one of these.
+        """Return an id in the stored type, None if it cannot be one of these ids.
 
-        A float that is whole is the integer, as the reader takes it; a missing value is no id.
+        A float with an integer value is that integer; a missing value is not an id.
         """
         if isinstance(value, (float, np.floating)):
             if not -_EXACT <= value <= _EXACT:
@@ -289,7 +288,7 @@ class IdMap:
             text = _as_text(value)
             return text if text.isascii() or _is_whole(text) else None
         if isinstance(value, str):
-            value = value.strip().removesuffix(".0")  # as pandas writes integers beside gaps
+            value = value.strip().removesuffix(".0")  # pandas writes integers like this beside gaps
         try:
             number = _BEYOND * 2 if isinstance(value, (np.ndarray, pl.Series)) else int(value)
         except (TypeError, ValueError, OverflowError):
@@ -301,7 +300,7 @@ class IdMap:
 
     @property
     def _has_float_texts(self) -> bool:
-        """Whether ids are texts such as "12346.0", which a file of pandas may hold."""
+        """Whether ids are texts such as "12346.0", which pandas writes."""
         if self._float_texts is None:
             is_text = self.ids.dtype == pl.String
             self._float_texts = is_text and bool(self.ids.str.ends_with(".0").any())
@@ -311,12 +310,12 @@ class IdMap:
 def _as_text(value: Any) -> str:
     try:
         return str(value)
-    except Exception:  # noqa: BLE001  # an integer of thousands of digits; anybody's own class
+    except Exception:  # noqa: BLE001  # an integer of thousands of digits, or a user's class
         return type(value).__name__
 
 
 def _is_whole(text: str) -> bool:
-    """Return whether a text has no half of a character, which nothing can hold."""
+    """Return whether a text has no lone surrogates, which cannot be encoded."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Users' profiles in time order."""
+"""Interactions: users' histories (profiles) in time order."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 
 _MOST_CODES = 2**32 - 2
-_PER_ITEM = 40  # bytes of memory at the peak, an item of the catalogue
+_PER_ITEM = 40  # bytes of peak memory per item
 
 
 def given_ids(name: str, ids: Any, n: int | None = None) -> pl.Series:
-    """Return ids as a column: whole numbers or texts, none twice; by default from 0 on."""
+    """Return ids as a column of distinct integers or texts; by default 0 to n − 1."""
     if ids is None:
         return pl.Series(np.arange(n or 0))
-    refused = InputError(f"{name} are {shown(ids)}; they must be a list of numbers or of texts.")
+    refused = InputError(f"{name} is {shown(ids)}; it must be a list of integers or of strings.")
     if isinstance(ids, (str, bytes)) or not hasattr(ids, "__len__"):
         raise refused
     try:
@@ -54,70 +54,70 @@ def given_ids(name: str, ids: Any, n: int | None = None) -> pl.Series:
             raise refused
         column = pl.Series(np.arange(0))
     if n is not None and len(column) != n:
-        raise InputError(f"{name} are {len(column):,}, and there are {n:,} to name.")
+        raise InputError(f"{name} has {len(column):,} ids; pass {n:,}, one for each profile.")
     if column.n_unique() != len(column):
-        raise InputError(f"{name} name two alike; each must be there once.")
+        raise InputError(f"{name} has duplicates; pass each id once.")
     return column
 
 
 def check_profiles(
     offsets: NDArray[np.int64], items: Any, n_items: int | None
 ) -> NDArray[np.uint32]:
-    """Return the items of profiles, none twice in one; `n_items` is None if any may come."""
+    """Return the item codes of profiles without repeats; `n_items=None` allows any code."""
     codes = check_wholes("items", items, 0, _MOST_CODES if n_items is None else n_items - 1)
     try:
         check_offsets(offsets, len(codes))
     except (ValueError, IndexError):
         raise InputError(
-            f"offsets must lead from 0 to the number of items, {len(codes):,}, and never back."
+            f"offsets must ascend from 0 to the number of items, {len(codes):,}."
         ) from None
     n_codes = int(codes.max(initial=-1)) + 1 if n_items is None else n_items
     if _PER_ITEM * n_codes > available_memory():
         raise InputError(
-            f"{n_codes:,} items need {in_words(_PER_ITEM * n_codes)} of memory, which is not free; "
-            "number them from 0 without gaps."
+            f"{n_codes:,} items need {in_words(_PER_ITEM * n_codes)}, more than the free memory. "
+            "Number them from 0 without gaps."
         )
     consumed = codes.astype(np.uint32)
     repeat = first_bad_profile(offsets, consumed, n_codes)
     if repeat >= 0:
-        raise InputError(f"The profile at place {repeat:,} has an item twice.")
+        raise InputError(f"Profile {repeat:,} repeats an item. Keep the first interaction only.")
     return consumed
 
 
 def check_times(offsets: NDArray[np.int64], times: Any, n_rows: int) -> NDArray[np.int64]:
-    """Return times that never go back within a profile."""
+    """Return times, which must ascend within each profile."""
     found = check_wholes("times", times)
     if len(found) != n_rows:
-        raise InputError(f"times are {len(found):,}, and there are {n_rows:,} items taken.")
+        raise InputError(f"times has {len(found):,} values; pass {n_rows:,}, one for each item.")
     goes_back = found[1:] < found[:-1]
     inner = offsets[(offsets > 0) & (offsets < n_rows)]
     goes_back[inner - 1] = False  # from one profile to the next
     if goes_back.any():
         raise InputError(
-            f"times go back at place {int(np.argmax(goes_back)) + 1:,}: profiles must be in time "
-            "order."
+            f"times decrease at position {int(np.argmax(goes_back)) + 1:,}. Sort each profile by "
+            "time."
         )
     return found
 
 
 @dataclass(frozen=True)
 class RowsRead:
-    """How many rows a source has, and why some of them are left out."""
+    """Number of rows of a source, and of those left out by reason."""
 
     rows: int = 0
-    """Rows in the source, blank lines apart."""
+    """Rows in the source without blank lines."""
     bad: int = 0
-    """Rows dropped because a cell could not be used."""
+    """Rows dropped because a cell is invalid."""
     below_threshold: int = 0
     """Rows whose rating is not above the threshold."""
     repeats: int = 0
-    """Rows of an item that the user had taken before."""
+    """Rows of an item that the user had consumed before."""
     short_profiles: int = 0
-    """Users left out because they took too few items."""
+    """Users left out because they consumed too few items."""
 
     @property
     def repeat_share(self) -> float:
-        """The share of what people took that they had taken before.
+        """Share of interactions with an item that the user had consumed before.
 
         Examples
         --------
@@ -127,58 +127,58 @@ class RowsRead:
         return self.repeats / max(self.rows - self.bad - self.below_threshold, 1)
 
     def about_repeats(self) -> str:
-        """Return how much of what people took are repeats, of which nothing is promised.
+        """Return the share of repeats as text; repeats are outside every guarantee.
 
         Examples
         --------
         >>> print(RowsRead(rows=10, repeats=4).about_repeats())
-        40% of what people took they had taken before: that counts once, is not recommended, and
-        nothing is promised of it
+        40% of the interactions are repeats: they count once, are not recommended, and no
+        guarantee covers them
         """
         return (
-            f"{self.repeat_share:.0%} of what people took they had taken before: that counts once, "
-            "is not recommended, and nothing is promised of it"
+            f"{self.repeat_share:.0%} of the interactions are repeats: they count once, are not "
+            "recommended, and no guarantee covers them"
         )
 
 
 class Interactions:
-    """Users' profiles: who took what, in the order of time.
+    """Interactions of users with items: one profile per user, in time order.
 
-    Made by :func:`surerec.read_interactions`, :func:`surerec.load_dataset` or
-    :func:`surerec.datasets.synthetic`. Inside, users and items are codes ``0 … n − 1``; all of
-    these number items by popularity, the most consumed first, which is fast. The user with code
-    ``u`` took ``item_codes[offsets[u]:offsets[u + 1]]``, in that order: see :meth:`taken`.
+    Create them with :func:`surerec.read_interactions`, :func:`surerec.load_dataset` or
+    :func:`surerec.datasets.synthetic`. Internally, users and items have codes ``0 … n − 1``, and
+    items are numbered by popularity, which is fast. The user with code ``u`` consumed
+    ``item_codes[offsets[u]:offsets[u + 1]]``, in that order: see :meth:`consumed`.
 
     Attributes
     ----------
     users, items : IdMap
         Ids and codes.
     offsets : array of int64, n_users + 1
-        Where each profile begins.
+        Start of each profile.
     item_codes : array of uint32
-        Item codes of all profiles, end to end; no item twice in one profile.
+        Item codes of all profiles, concatenated; a profile has no repeated item.
     times : array of int64
-        When, in microseconds since 1970.
+        Times in microseconds since 1970.
     titles : polars.Series or None
-        The title of each item by code, null where there is none.
+        Title of each item by code, null where unknown.
     genres : polars.Series or None
-        The genres of each item by code, such as ``"Comedy, Drama"``, null where none are known.
+        Genres of each item by code, such as ``"Comedy, Drama"``, null where unknown.
     name, origin : str or None
-        What the data are, and where they came from.
+        Name and origin of the data.
     rows_read : RowsRead
-        What became of the rows of the source.
+        Numbers of rows that were read and left out.
     titles_read : TitlesRead or None
-        How many items have titles or several, where titles were read.
+        Number of items with titles, if titles were read.
 
     Examples
     --------
     >>> import polars as pl
     >>> import surerec as sr
     >>> ratings = {"user": ["ann", "ann", "bob"], "item": [7, 9, 9], "time": [5, 3, 1]}
-    >>> taken = sr.read_interactions(pl.DataFrame(ratings))
-    >>> taken
+    >>> interactions = sr.read_interactions(pl.DataFrame(ratings))
+    >>> interactions
     Interactions(2 users, 2 items, 3 rows)
-    >>> taken.profile("ann")["item_id"].to_list()
+    >>> interactions.profile("ann")["item_id"].to_list()
     [9, 7]
     """
 
@@ -224,22 +224,22 @@ class Interactions:
         name: str | None = None,
         origin: str | None = None,
     ) -> Interactions:
-        """Make interactions of profiles that are already in time order.
+        """Build interactions from profiles that are already in time order.
 
         Parameters
         ----------
         offsets : array-like of int, n_users + 1
-            Where each profile begins.
+            Start of each profile.
         items : array-like of int
-            Positions in `item_ids`, profile after profile, none twice in one profile.
+            Positions in `item_ids`, profile after profile, without repeats in a profile.
         times : array-like of int, optional
-            Microseconds since 1970; by default the place in the profile, so that nothing ties.
+            Microseconds since 1970; by default the position in the profile, without ties.
         user_ids, item_ids : sequence, optional
-            By default the integers from 0.
+            Ids; by default the integers from 0.
         titles : path, frame, mapping or pandas Series, optional
             As in :func:`surerec.read_interactions`.
         name, origin : str, optional
-            What the data are, and where they came from.
+            Name and origin of the data.
 
         Examples
         --------
@@ -269,7 +269,7 @@ class Interactions:
 
     @classmethod
     def no_users(cls, n_items: int) -> Interactions:
-        """Return profiles of no users over a catalogue of items, whose ids are 0 … n − 1.
+        """Return interactions without users, for a catalogue of items with ids 0 … n − 1.
 
         Examples
         --------
@@ -277,14 +277,9 @@ class Interactions:
         Interactions(0 users, 3 items, 0 rows)
         """
         ids = pl.Series(np.arange(check_whole("n_items", n_items, lowest=0)))
-        nothing = np.empty(0, dtype=np.int64)
-        return cls(
-            IdMap(ids.head(0), noun="user"),
-            IdMap(ids, noun="item"),
-            np.zeros(1, dtype=np.int64),
-            nothing.astype(np.uint32),
-            nothing,
-        )
+        maps = IdMap(ids.head(0), noun="user"), IdMap(ids, noun="item")
+        items, times = np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.int64)
+        return cls(*maps, np.zeros(1, dtype=np.int64), items, times)
 
     @property
     def n_users(self) -> int:
@@ -293,12 +288,12 @@ class Interactions:
 
     @property
     def n_items(self) -> int:
-        """Number of items that somebody took."""
+        """Number of items with interactions."""
         return len(self.items)
 
     @property
     def n_rows(self) -> int:
-        """Number of interactions: each user's items, each counted once."""
+        """Number of interactions; repeats count once."""
         return len(self.item_codes)
 
     def __repr__(self) -> str:
@@ -309,7 +304,7 @@ class Interactions:
         )
 
     def consumed(self, user: int) -> NDArray[np.uint32]:
-        """Return the codes of the items that a user, by code, took, in time order.
+        """Return the item codes of a user's history, by user code, in time order.
 
         Examples
         --------
@@ -320,7 +315,7 @@ class Interactions:
         return self.item_codes[self.offsets[code] : self.offsets[code + 1]]
 
     def times_of(self, user: int) -> NDArray[np.int64]:
-        """Return when a user, by code, took each item: microseconds since 1970, ascending.
+        """Return the times of a user's history, by user code: microseconds since 1970, ascending.
 
         Examples
         --------
@@ -332,7 +327,7 @@ class Interactions:
 
     @property
     def tie_share(self) -> float:
-        """The share of rows that another row of the same user shares the instant with."""
+        """Share of interactions that have the same time as another one of the same user."""
         owners = np.repeat(np.arange(self.n_users), np.diff(self.offsets))
         same = (owners[1:] == owners[:-1]) & (self.times[1:] == self.times[:-1])
         tied = np.zeros(self.n_rows, dtype=bool)
@@ -341,7 +336,7 @@ class Interactions:
         return float(tied.mean())
 
     def profile(self, user: Any) -> pl.DataFrame:
-        """Return what a user took, in order: ``item_id``, ``datetime`` and, if known, ``title``."""
+        """Return a user's history: ``item_id``, ``datetime`` and, if known, ``title``."""
         code = self.users.code(user)
         codes = self.consumed(code)
         frame = pl.DataFrame(
@@ -355,39 +350,39 @@ class Interactions:
         return frame.with_columns(self.titles.gather(codes).alias(Columns.Title))
 
     def until(self, time: int) -> Interactions:
-        """Return the interactions before an instant, under the same codes.
+        """Return the interactions before a time, under the same codes.
 
-        Users and items that had not appeared yet stay in the maps, with nothing to their name.
+        Users and items without earlier interactions stay in the id maps.
 
         Parameters
         ----------
         time : int
-            Microseconds since 1970; what happened at it or later is left out.
+            Microseconds since 1970; interactions at this time or later are left out.
 
         Examples
         --------
-        >>> taken = Interactions.from_profiles([0, 2, 3], [1, 0, 1], times=[10, 30, 20])
-        >>> taken.until(30)
+        >>> log = Interactions.from_profiles([0, 2, 3], [1, 0, 1], times=[10, 30, 20])
+        >>> log.until(30)
         Interactions(2 users, 2 items, 2 rows)
         """
         if isinstance(time, bool) or not isinstance(time, (int, np.integer)):
             raise InputError(
-                f"time is {shown(time)}; it must be a whole number of microseconds since 1970."
+                f"time is {shown(time)}; it must be an integer, in microseconds since 1970."
             )
         return self.keeping(self.times < time)
 
     def keeping(self, rows: NDArray[np.bool_]) -> Interactions:
-        """Return some of the rows, under the same codes.
+        """Return a subset of the rows, under the same codes.
 
         Parameters
         ----------
         rows : array of bool, n_rows
-            Which of the flat profiles' rows are kept.
+            Mask of the rows to keep.
 
         Examples
         --------
-        >>> taken = Interactions.from_profiles([0, 2, 3], [1, 0, 1])
-        >>> taken.keeping(np.array([True, False, True]))
+        >>> log = Interactions.from_profiles([0, 2, 3], [1, 0, 1])
+        >>> log.keeping(np.array([True, False, True]))
         Interactions(2 users, 2 items, 2 rows)
         """
         some = copy(self)  # with its id maps, titles and genres
@@ -397,20 +392,20 @@ class Interactions:
         return some
 
     def only(self, rows: NDArray[np.bool_]) -> Interactions:
-        """Return some of the rows as if no others had been read, with users and items of their own.
+        """Return a subset of the rows under new codes, as if no other rows had been read.
 
-        Unlike :meth:`keeping`, nothing tells of the other rows: neither codes, which order items by
-        popularity, nor the order of equally popular items, which is shuffled.
+        Unlike :meth:`keeping`, codes do not leak the other rows: they rank items by popularity in
+        the subset, and ties are shuffled.
 
         Parameters
         ----------
         rows : array of bool, n_rows
-            Which of the flat profiles' rows are kept.
+            Mask of the rows to keep.
 
         Examples
         --------
-        >>> taken = Interactions.from_profiles([0, 2, 3], [1, 0, 1])
-        >>> taken.only(np.array([False, False, True]))
+        >>> log = Interactions.from_profiles([0, 2, 3], [1, 0, 1])
+        >>> log.only(np.array([False, False, True]))
         Interactions(1 users, 1 items, 1 rows)
         """
         some = self.keeping(rows)
@@ -430,17 +425,17 @@ class Interactions:
     def without_users(self, users: NDArray[np.integer]) -> Interactions:
         """Return the interactions of the other users, under the same codes.
 
-        Users who are left out stay in the map, with nothing to their name.
+        The excluded users stay in the id map.
 
         Parameters
         ----------
         users : array of int
-            The codes of those to leave out.
+            Codes of the users to exclude.
 
         Examples
         --------
-        >>> taken = Interactions.from_profiles([0, 2, 3], [1, 0, 1])
-        >>> others = taken.without_users(np.array([0]))
+        >>> log = Interactions.from_profiles([0, 2, 3], [1, 0, 1])
+        >>> others = log.without_users(np.array([0]))
         >>> others.consumed(0).tolist(), others.consumed(1).tolist()
         ([], [0])
         """
@@ -449,13 +444,13 @@ class Interactions:
         return self.keeping(np.repeat(kept, np.diff(self.offsets)))
 
     def title(self, code: int) -> str:
-        """Return an item's title, or its id where it has none."""
+        """Return the title of an item, or its id if it has none."""
         place = check_code("code", code, self.n_items)
         title = self.titles[place] if self.titles is not None else None
         return title if title is not None else str(self.items[place])
 
     def to_frame(self) -> pl.DataFrame:
-        """Return all rows, by user and time: ``user_id``, ``item_id``, ``datetime``."""
+        """Return all rows by user and time: ``user_id``, ``item_id``, ``datetime``."""
         owners = np.repeat(np.arange(self.n_users), np.diff(self.offsets))
         return pl.DataFrame(
             {

@@ -1,4 +1,4 @@
-"""Lists of scored items, one for each user, as any recommender in the world writes them."""
+"""Scored item lists, one per user, as written by any recommender."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ScoredLists:
-    """What some model said of items, user by user; items may be missing from a list.
+    """Item scores of a model, user by user; a list may contain any subset of items.
 
     Attributes
     ----------
     users, items : IdMap
-        Whose lists they are, and all items that are in one.
+        Users with a list, and all items of the lists.
     offsets : array of int64
-        Where, in the flat lists, each user's begins and ends.
+        Start of each user's list, and the end of the last one.
     listed : array of uint32
-        The items by code.
+        Item codes of all lists, concatenated.
     scores : array of float64
-        Higher is better; minus the place in the list, where there were no scores.
+        Scores, higher is better; minus the position in the list if there are no scores.
     name : str
-        Where they came from.
+        Name of the source.
     has_scores : bool
-        Whether there were scores.
+        Whether the source has scores.
     """
 
     users: IdMap
@@ -48,7 +48,7 @@ class ScoredLists:
     has_scores: bool
 
     def lengths(self) -> str:
-        """Return how long the lists are.
+        """Return the lengths of the lists as text.
 
         Examples
         --------
@@ -71,22 +71,22 @@ def read_lists(
     item: str | None = None,
     score: str | None = None,
 ) -> ScoredLists:
-    """Read everybody's scored items from a file or a frame.
+    """Read scored item lists from a file or a frame.
 
     Parameters
     ----------
     source : path or frame
-        As in :func:`read_interactions`, with a row for each user and item.
+        A source as in :func:`read_interactions`, with a row for each user and item.
     columns : sequence of str, optional
         Names of all columns of a text file that has no header.
     user, item, score : str, optional
-        The columns, where they do not have one of the usual names. Without scores a column
-        ``rank`` orders a list, and without that the order of the rows.
+        Column names, if they are not standard. Without scores, lists are ordered by the column
+        ``rank``, or else by row.
 
     Raises
     ------
     InputError
-        One sentence that names the file and the row.
+        If a cell is invalid; the message has the file and the line.
 
     Examples
     --------
@@ -96,15 +96,15 @@ def read_lists(
     >>> len(lists.users), lists.offsets.tolist(), lists.scores.tolist()
     (2, [0, 2, 3], [0.2, 0.9, 1.0])
     """
-    wanted: dict[str, str | None] = {"user": user or None, "item": item or None}
+    requested: dict[str, str | None] = {"user": user or None, "item": item or None}
     optional = {"score": "", "rank": "", "rating": ""}
-    table = read_table(source, wanted | ({"score": score} if score else optional), columns)
+    table = read_table(source, requested | ({"score": score} if score else optional), columns)
     by = next((role for role in optional if role in table.frame.columns), None)
     kept = table.frame.select("user", "item", *([by] if by else []))
-    advice = "fix them, or leave those rows out, as items that have no score."
-    cells = usable(replace(table, frame=kept), None, advice=advice)
+    fix = "Fix them, or remove those rows: items without a score are allowed."
+    cells = usable(replace(table, frame=kept), None, fix=fix)
     if not len(cells):
-        raise InputError(f"{table.name}: there is no row, so nobody has a list.")
+        raise InputError(f"{table.name}: no rows. Pass one row for each user and item.")
     user_ids, users = encode(cells["user"])
     item_ids, items = encode(cells["item"])
     _refuse_repeats(users, items, user_ids, item_ids, table.name)
@@ -140,5 +140,5 @@ def _refuse_repeats(
         user, item = divmod(int(twice[0]), len(item_ids))
         raise InputError(
             f"{name}: {len(twice):,} rows repeat a user and item, such as user {user_ids[user]!r} "
-            f"and item {item_ids[item]!r}; keep one score for each."
+            f"and item {item_ids[item]!r}. Keep one score for each."
         )

@@ -1,4 +1,4 @@
-"""Profiles in time order, built from coded rows on all cores."""
+"""Builds profiles in time order from coded rows, on all cores."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_SORTED_TOGETHER = 1 << 16  # rows, whose keys stay in the second-level cache
+_SORTED_TOGETHER = 1 << 16  # rows whose keys fit into the second-level cache
 _SECOND = 1_000_000
 _BITS = 63
 
 
 @dataclass(frozen=True)
 class Profiles:
-    """Flat profiles, and which of the given users and items they are about."""
+    """Concatenated profiles, and the original codes of their users and items."""
 
     offsets: NDArray[np.int64]
     items: NDArray[np.uint32]
     times: NDArray[np.int64]
     users_kept: NDArray[np.int64]
-    """The given code of each user that is left."""
+    """Original code of each remaining user."""
     items_kept: NDArray[np.int64]
-    """The given code of each item that is left, the most consumed first."""
+    """Original code of each remaining item, most popular first."""
     n_repeats: int
     n_short: int
     """Users left out because their profile was too short."""
@@ -45,7 +45,7 @@ def build_profiles(
     *,
     min_length: int = 1,
 ) -> Profiles:
-    """Group rows by user, sort by time (stable), and keep the first occurrence of each item."""
+    """Group rows by user, sort by time (stable), and keep the first row of each item."""
     offsets, items, times = group_pairs(users, n_users, items, times)
     lengths = np.zeros(n_users, dtype=np.int64)
 
@@ -79,7 +79,7 @@ def select_profiles(
     items: NDArray[np.uint32],
     times: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.int64]]:
-    """Copy the profiles that begin at `starts` end to end; return offsets, items and times."""
+    """Concatenate the profiles that begin at `starts`; return offsets, items and times."""
     offsets = np.concatenate(([0], np.cumsum(lengths)))
     places = np.repeat(starts - offsets[:-1], lengths)
     places += np.arange(len(places))
@@ -89,17 +89,17 @@ def select_profiles(
 def popular_first(
     items: NDArray[np.uint32], n_items: int
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """Assign codes by popularity, the most consumed first; leave out items never consumed.
+    """Renumber items by popularity, most popular first; drop items without interactions.
 
-    The popular items' counters then lie side by side and stay in cache while pairs are counted.
-    Equally popular items keep their given order.
+    Counters of popular items are then adjacent and stay in cache while pairs are counted. Equally
+    popular items keep their order.
 
     Returns
     -------
     items : array of uint32
-        The same items under their new codes.
+        The items under their new codes.
     kept : array of int64
-        The given code of each new one.
+        Original code of each new code.
     """
     blocks, counts = count_by_block(items, n_items)
     support = counts.sum(axis=0)
@@ -118,14 +118,14 @@ def popular_first(
 
 
 def _by_time(owners: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """Return the places of rows by owner and time, equal ones in their order; None if they are so.
+    """Return the stable order of rows by owner and time; None if they are sorted already.
 
-    Owners ascend. Owner, time and place fit into one number nearly always, and numbers are sorted
-    five times as fast as pairs are.
+    Owners ascend. Owner, time and position nearly always fit into one integer, and integers sort
+    five times faster than pairs.
     """
     if not ((times[1:] < times[:-1]) & (owners[1:] == owners[:-1])).any():
         return None
-    later = times - times.min()  # modulo 2⁶⁴ where the times are that far apart
+    later = times - times.min()  # may overflow, which is checked below
     if not (later % _SECOND).any():
         later //= _SECOND
     place_bits, time_bits = len(times).bit_length(), int(later.max()).bit_length()
@@ -148,8 +148,8 @@ def keep_firsts(
 ) -> None:
     """Keep the first row of each item in the profiles of users `first` … `last` − 1, in place.
 
-    Each profile is written from the start of its user's slice, and `lengths` says how far it
-    reaches. `seen` has a place for each item, all 0.
+    Each profile begins at the start of its user's slice and has the length in `lengths`. `seen` has
+    a zero for each item.
     """
     for user in range(first, last):
         begin, end = offsets[user], offsets[user + 1]

@@ -1,4 +1,4 @@
-"""From a file or frame to interactions."""
+"""Reading of interactions from files, frames and databases."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from surerec._arguments import (
 )
 from surerec._inputs import damage_in_words
 from surerec._threads import run_blocks
-from surerec._words import shown
+from surerec._words import counted, shown
 from surerec.errors import InputError
 from surerec.interactions._cells import read_ids, read_ratings, read_times
 from surerec.interactions._database import (
@@ -41,13 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-_OWN_FORMAT = (
-    "say how times are written with --time-format, such as '%d.%m.%Y %H:%M' (time_format= in "
-    "Python)"
-)
-_ADVICE = (
-    "fix them, or drop such rows with skip_bad=True in Python or --skip-bad on the command line."
-)
+_FIX = "Fix it, or pass skip_bad=True."
+_FIX_FORMAT = "Pass time_format=, such as '%d.%m.%Y %H:%M'."
 
 
 def read_interactions(
@@ -69,56 +64,56 @@ def read_interactions(
     origin: str | None = None,
     query: str | None = None,
 ) -> Interactions:
-    """Read interactions (who took what when) from a file, a frame or a database.
+    """Read interactions (user, item, time) from files, a frame or a database.
 
     Parameters
     ----------
     source : path, sequence of paths, or frame
-        A CSV, TSV, ``::``-separated, RecBole ``.inter``, Netflix-Prize or Parquet file, told apart
-        by content (text in UTF-8, UTF-16 or Latin-1, perhaps gzipped); several such files, whose
-        rows follow each other; a folder of Netflix-Prize files; a pandas, polars or Arrow frame; or
-        the address of a database: ``postgresql://user@host/database``, ``sqlite:///shop.db``,
-        ``duckdb:///shop.duckdb``.
+        A CSV, TSV, ``::``-separated, RecBole ``.inter``, Netflix-Prize or Parquet file. The format
+        is detected from the content; text may be UTF-8, UTF-16 or Latin-1, optionally gzipped.
+        Or several files, which are concatenated; a folder of Netflix-Prize files; a pandas, polars
+        or Arrow frame; or a database: ``postgresql://user@host/database``, ``sqlite:///shop.db``
+        or ``duckdb:///shop.duckdb``.
     columns : sequence of str, optional
-        Names of all columns, in order, of a text file that has no header.
+        Names of all columns, in order, of a text file without a header.
     user, item, time, rating : str, optional
-        The columns, where they do not have one of the usual names (``user_id``, ``userId``,
-        ``movieId``, ``item``, ``timestamp``, ``date``, …). Ratings may be absent; times too, if
-        ``time=""``: then the order of the rows counts.
+        Column names, if they are not standard (``user_id``, ``userId``, ``movieId``, ``item``,
+        ``timestamp``, ``date``, …). Ratings are optional. With ``time=""`` times are too: then the
+        rows must be in time order.
     rating_above : float or None, default=0.0
-        A row whose rating is above it is a consumption, others are left out; None keeps all.
+        Only rows with a higher rating are used; None keeps all rows.
     min_profile_length : int, default=1
-        Users with fewer items are left out.
+        Minimum number of items per user; other users are left out.
     time_format : str, optional
-        The unit of numeric times ("s", "ms", "us", "ns") or the ``strptime`` pattern of dates,
-        where it cannot be seen: a number's unit is told by its size, dates are read year first.
+        Unit of numeric times ("s", "ms", "us", "ns") or ``strptime`` pattern of dates. By default
+        the unit is detected from the size of the numbers, and dates are read year first.
     skip_bad : bool, default=False
-        Drop rows with cells that cannot be used instead of refusing the source.
+        Drop rows with invalid cells instead of raising InputError.
     n_rows : int, optional
-        Read only so many rows from the start.
+        Read only the first rows.
     title : str, optional
-        The column of item titles, in the source or, if `titles` is a file or frame, in that. An
-        item with several titles has the most frequent, and of equally frequent ones the latest.
+        Column of item titles, in `titles` if that is a file or frame, else in the source. An item
+        with several titles gets the most frequent one; ties go to the latest.
     titles : path, frame, mapping or pandas Series, optional
-        Titles that are not in the source: a file or frame with a column of item ids and one of
-        titles (``title``, ``name``, ``product_name``, ``description``, …), and perhaps one of
-        ``genres``; or titles by item id, the index of a Series. Unknown ids are skipped.
+        Titles from another source: a file or frame with a column of item ids, one of titles
+        (``title``, ``name``, ``product_name``, ``description``, …) and optionally ``genres``; or
+        a mapping or Series of titles by item id. Unknown ids are skipped.
     name, origin : str, optional
-        What the data are, and where they came from, in words.
+        Name and origin of the data, for display.
     query : str, optional
-        For a database: what to read of it, in its own SQL. Rows of one instant keep their order, so
-        let it say ``ORDER BY`` where that matters.
+        SQL query, for database sources. Rows with equal times keep their order, so add ``ORDER BY``
+        if that matters.
 
     Returns
     -------
     Interactions
-        Profiles in time order. Rows of one instant keep the order of the source; of several rows
-        of one user and item the first counts.
+        Profiles in time order. Rows with equal times keep the order of the source. For repeated
+        rows of one user and item, only the first is used.
 
     Raises
     ------
     InputError
-        One sentence that names the file, line and column, and what to do.
+        If the source is invalid; the message has the file, the line, the value and a fix.
 
     Examples
     --------
@@ -131,30 +126,30 @@ def read_interactions(
         rating=rating, title=title, time_format=time_format, name=name, origin=origin, query=query,
     )  # fmt: skip
     check_flag("skip_bad", skip_bad)
-    wanted = {"user": user or None, "item": item or None, "time": time, "rating": rating}
+    requested = {"user": user or None, "item": item or None, "time": time, "rating": rating}
     if titles is not None:
         titles = read_titles(titles, item=item, title=title)
     elif title:
-        wanted["title"] = title
+        requested["title"] = title
     if is_address(source):
         frame, where = read_query(source, query), without_password(source)
-        table = concatenate([table_from_frame(frame, wanted, where)], n_rows)
+        table = concatenate([table_from_frame(frame, requested, where)], n_rows)
         origin = origin or where
     elif query is not None:
-        raise InputError("query is for databases: give the address of one, or leave query away.")
+        raise InputError("query= is for databases. Pass a database address, or leave out query=.")
     else:
         refuse_unknown_address(source)
-        table = read_table(source, wanted, columns, n_rows)
-    cells = usable(table, time_format, advice=None if skip_bad else _ADVICE)
+        table = read_table(source, requested, columns, n_rows)
+    cells = usable(table, time_format, fix=None if skip_bad else _FIX)
     kept = len(cells)
     source_name, n_found = table.name, len(table.frame)
     n_rows_found = n_found - len(table.blank)
     columns_read = {role: cells[role] for role in cells.columns}
-    # Each column goes as soon as it is coded: a large source is held once, not twice.
+    # Columns are freed as soon as they are encoded, so that a large source is in memory once.
     del table, cells
     n_below = _drop_below(columns_read, rating_above)
     if not len(columns_read["user"]):
-        raise InputError(f"{source_name}: no row is left to use, of {n_found:,} read.")
+        raise InputError(f"{source_name}: none of {n_found:,} rows is usable. Check rating_above=.")
     (user_ids, user_codes), (item_ids, item_codes) = run_blocks(
         encode, [columns_read.pop("user"), columns_read.pop("item")]
     )
@@ -166,7 +161,10 @@ def read_interactions(
         user_codes, item_codes, times, len(user_ids), len(item_ids), min_length=min_profile_length
     )
     if not len(profiles.items):
-        raise InputError(f"{source_name}: no user took {min_profile_length} items or more.")
+        raise InputError(
+            f"{source_name}: no user consumed {min_profile_length} items or more. Lower "
+            "min_profile_length=."
+        )
     found = Interactions(
         IdMap(user_ids.gather(profiles.users_kept), noun="user"),
         IdMap(item_ids.gather(profiles.items_kept), noun="item"),
@@ -192,7 +190,7 @@ def read_interactions(
 
 
 def _drop_below(columns: dict[str, pl.Series], rating_above: float | None) -> int:
-    """Remove the ratings, and the rows whose rating is not above the threshold; count the rows."""
+    """Drop the ratings and the rows with a rating not above the threshold; return their number."""
     ratings = columns.pop("rating", None)
     if rating_above is None or ratings is None:
         return 0
@@ -205,14 +203,14 @@ def _drop_below(columns: dict[str, pl.Series], rating_above: float | None) -> in
 
 
 def as_interactions(who: str, data: Any) -> Interactions:
-    """Return interactions as they are, and read those of a frame or file.
+    """Return interactions unchanged, or read them from a frame or file.
 
     Parameters
     ----------
     who : str
-        Who asks, for the message.
+        Name of the calling method, for messages.
     data : Interactions, frame or path
-        As :func:`read_interactions` takes it, with columns of the usual names.
+        A source of :func:`read_interactions` with standard column names.
 
     Examples
     --------
@@ -223,61 +221,59 @@ def as_interactions(who: str, data: Any) -> Interactions:
         return data
     if is_address(data):
         raise InputError(
-            f"{without_password(data)}: a database needs a query. Read it first with "
+            f"{without_password(data)}: a database needs a query. Use "
             "read_interactions(address, query=...)."
         )
     refuse_unknown_address(data)
     if isinstance(data, (str, os.PathLike)):
         path = check_path("data", data)
         if not path.exists():
-            raise InputError(
-                f"{path}: no such file to read Interactions from; a data set is fetched by its "
-                "name with load_dataset."
-            )
+            raise InputError(f"{path}: no such file. Use load_dataset to load a data set by name.")
         return read_interactions(path, name=path.name)
     if is_frame(data):
         return read_interactions(data)
     raise InputError(
-        f"{who} takes Interactions (see read_interactions), a pandas, polars or Arrow frame, or "
-        f"the path of a file, not {shown(data)}."
+        f"{who} got {shown(data)}. Pass Interactions (see read_interactions), a pandas, polars or "
+        "Arrow frame, or a path."
     )
 
 
-def usable(table: RawTable, time_format: str | None, *, advice: str | None) -> pl.DataFrame:
-    """Convert the cells, and drop blank rows and bad ones; with an advice, refuse bad ones."""
+def usable(table: RawTable, time_format: str | None, *, fix: str | None) -> pl.DataFrame:
+    """Convert the cells and drop blank rows; drop invalid rows, or raise InputError with a fix."""
     raw, name = table.frame, table.name
 
     def convert(role: str) -> pl.Series:
         return _converted(raw[role], role, time_format, f"{name}, the {role} column")
 
     cells = pl.DataFrame(dict(zip(raw.columns, run_blocks(convert, raw.columns), strict=True)))
-    lacking = {role: cells[role].is_null() for role in cells.columns if role != "title"}
+    missing = {role: cells[role].is_null() for role in cells.columns if role != "title"}
     if not (
-        len(table.blank) or len(table.malformed) or any(each.any() for each in lacking.values())
+        len(table.blank) or len(table.malformed) or any(each.any() for each in missing.values())
     ):
         return cells
     bad, blank = np.zeros((2, len(cells)), dtype=bool)
     blank[table.blank] = bad[table.malformed] = True
     problems = {"malformed": bad.copy()}
-    for role, each in lacking.items():
+    for role, each in missing.items():
         problems[role] = each.to_numpy() & ~blank & ~problems["malformed"]
         bad |= problems[role]
-    if advice is not None and bad.any():
-        complaints = []
+    if fix is not None and bad.any():
+        found = []
         for role, wrong in problems.items():
             if wrong.any():
                 first = int(np.argmax(wrong))
-                # As it is stored: a time beyond Python's calendar would be a panic of polars.
+                # The stored number: polars panics on a time beyond Python's calendar.
                 cell = None if role == "malformed" else raw[role].to_physical()[first]
-                complaints.append(_complaint(role, int(wrong.sum()), table.place(first), cell))
-        if "time" in lacking and lacking["time"].all():
-            advice = f"{_OWN_FORMAT}, {advice}"
-        raise InputError(f"{name}: {'; '.join(complaints)}; {advice}")
+                rows = counted(int(wrong.sum()), "rows")
+                found.append(f"{table.place(first)}: {_problem(role, cell)} ({rows})")
+        if "time" in missing and missing["time"].all():
+            fix = _FIX_FORMAT
+        raise InputError(f"{'; '.join(found)}. {fix}")
     return cells.filter(~(bad | blank))
 
 
 def _converted(cells: pl.Series, role: str, time_format: str | None, where: str) -> pl.Series:
-    with damage_in_words(where, "cannot be converted"):
+    with damage_in_words(where, "cannot be converted", "Check the type of the column."):
         if role == "time":
             return read_times(cells, time_format, where)
         if role == "title":
@@ -285,14 +281,15 @@ def _converted(cells: pl.Series, role: str, time_format: str | None, where: str)
         return (read_ids if role in ("user", "item") else read_ratings)(cells, where)
 
 
-def _complaint(role: str, n_wrong: int, place: str, cell: Any) -> str:
-    rows = f"{n_wrong:,} row{'s' if n_wrong > 1 else ''}"
+def _problem(role: str, cell: Any) -> str:
+    text = str(cell).strip()
     if role == "malformed":
-        return f"{rows} with too many fields (first: {place})"
-    if cell is None or str(cell).strip() == "":
-        return f"{rows} without {'an' if role == 'item' else 'a'} {role} (first: {place})"
-    negative = " or a negative one" if role == "time" else ""
-    return f"{rows} with an unreadable {role}{negative} (first: {place}, {str(cell)[:40]!r})"
+        return "too many fields"
+    if cell is None or not text:
+        return f"no {role}"
+    if role == "time" and text.startswith("-"):
+        return f"negative time {text[:40]!r}"
+    return f"cannot parse {role} {str(cell)[:40]!r}"
 
 
 def _check_settings(
@@ -302,10 +299,10 @@ def _check_settings(
     n_rows: object,
     **texts: object,
 ) -> None:
-    """Refuse settings of reading that are not what they must be."""
+    """Check the types of the options of reading."""
     if columns is not None:
-        for column in check_list("columns", columns, "names of columns"):
-            check_text("A name of columns", column)
+        for column in check_list("columns", columns, "column names"):
+            check_text("A column name", column)
     for name, text in texts.items():
         check_optional_text(name, text)
     if rating_above is not None:

@@ -1,4 +1,4 @@
-"""Tables as they are found: the columns that are wanted, from files or a frame."""
+"""Raw tables from files or a frame: the requested columns, not converted."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-_TIMES_TEXT = 4  # memory at the peak, as a multiple of a text file: measured 3.3 to 4.8
-_PER_ROW = 100  # bytes of memory at the peak, a row of a Parquet file: measured 68 to 103
+_TIMES_TEXT = 4  # peak memory as a multiple of the size of a text file: measured 3.3 to 4.8
+_PER_ROW = 100  # bytes of peak memory per row of a Parquet file: measured 68 to 103
 _PARQUET_MAGIC = b"PAR1"
 
 
 def read_table(
     source: Any,
-    wanted: Mapping[str, str | None],
+    requested: Mapping[str, str | None],
     columns: Sequence[str] | None = None,
     n_rows: int | None = None,
 ) -> RawTable:
-    """Take the columns that are wanted from files or a frame, nothing converted yet."""
+    """Read the requested columns from files or a frame, without conversion."""
     if isinstance(source, (str, os.PathLike)):
         paths = _files(check_path("source", source))
     elif isinstance(source, Sequence) and source and not is_frame(source):
         paths = [check_path("A file of the source", each) for each in source]
     else:
-        return concatenate([table_from_frame(source, wanted)], n_rows)
+        return concatenate([table_from_frame(source, requested)], n_rows)
     parquet = {path for path in paths if _is_parquet(path)}
     _check_fits(paths, parquet, n_rows)
     films = table_from_films(paths) if len(paths) > 1 and n_rows is None else None
     if films is not None:
         return films
     tables = [
-        table_from_parquet(path, wanted, n_rows)
+        table_from_parquet(path, requested, n_rows)
         if path in parquet
-        else table_from_text(path, wanted, columns=columns, n_rows=n_rows)
+        else table_from_text(path, requested, columns=columns, n_rows=n_rows)
         for path in paths
     ]
     return concatenate(tables, n_rows)
@@ -62,9 +62,9 @@ def _is_parquet(path: Path) -> bool:
 
 
 def _check_fits(paths: Sequence[Path], parquet: Collection[Path], n_rows: int | None) -> None:
-    """Refuse files that need more memory than is free.
+    """Raise InputError for files that need more than the free memory.
 
-    Reading only so many rows of text needs no more than those, whatever the file's size.
+    With `n_rows` the size of a text file does not matter.
     """
     needed = 0
     for path in paths:
@@ -78,8 +78,8 @@ def _check_fits(paths: Sequence[Path], parquet: Collection[Path], n_rows: int | 
     if needed > free:
         more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
         raise InputError(
-            f"{paths[0]}{more}: reading it needs about {in_words(needed)} of memory, and "
-            f"{in_words(free)} is free: use a larger machine, or read a part of it with n_rows."
+            f"{paths[0]}{more}: reading needs about {in_words(needed)} of memory, and "
+            f"{in_words(free)} is free. Use a larger machine, or read fewer rows."
         )
 
 
@@ -90,13 +90,13 @@ def _files(path: Path) -> list[Path]:
         if files := sorted(path.glob(pattern)):
             return files
     raise InputError(
-        f"{path}: a folder without Netflix-Prize files (mv_*.txt or combined_data_*.txt); "
-        "name the ratings file itself."
+        f"{path}: a folder without Netflix-Prize files (mv_*.txt or combined_data_*.txt). "
+        "Pass the path of a file."
     )
 
 
 def concatenate(tables: list[RawTable], n_rows: int | None = None) -> RawTable:
-    """Return one table of several, whose rows follow each other."""
+    """Concatenate tables."""
     if len(tables) == 1 and (n_rows is None or len(tables[0].frame) <= n_rows):
         return tables[0]
     starts = np.cumsum([0] + [len(t.frame) for t in tables])
@@ -106,16 +106,17 @@ def concatenate(tables: list[RawTable], n_rows: int | None = None) -> RawTable:
         frame = pl.concat(frames, how="vertical_relaxed").slice(0, n_rows)
     except pl.exceptions.PolarsError as error:
         names = " and ".join(t.name for t in tables)
-        raise InputError(f"{names}: their columns are of different types.") from error
+        raise InputError(f"{names}: columns have different types. Convert them.") from error
 
     def place(row: int) -> str:
         at = int(np.searchsorted(starts, row, side="right")) - 1
-        where = tables[at].place(row - int(starts[at]))
-        return where if len(tables) == 1 else f"{tables[at].name}, {where}"
+        return tables[at].place(row - int(starts[at]))
 
     def shifted(field: str) -> Any:
         rows = [getattr(t, field) + start for t, start in zip(tables, starts, strict=False)]
         joined = np.concatenate(rows)
         return joined[joined < len(frame)]
 
-    return RawTable(tables[0].name, frame, place, shifted("malformed"), shifted("blank"))
+    return RawTable(
+        tables[0].name, frame, where=place, malformed=shifted("malformed"), blank=shifted("blank")
+    )

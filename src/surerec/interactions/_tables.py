@@ -1,4 +1,4 @@
-"""Cells as they were found, with the place of each row for messages."""
+"""Raw tables: unconverted cells, with the location of each row for messages."""
 
 from __future__ import annotations
 
@@ -25,73 +25,77 @@ def _no_rows() -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class RawTable:
-    """Columns named by role ("user", "item", "time", "rating"), nothing converted yet."""
+    """Unconverted columns, named by role ("user", "item", "time", "rating")."""
 
     name: str
-    """The file or kind of frame."""
+    """File, or kind of frame."""
     frame: pl.DataFrame
-    place: Callable[[int], str] = lambda row: f"row {row + 1}"
-    """Returns where a row stands, such as "line 17"."""
+    where: Callable[[int], str] | None = None
+    """Returns the location of a row, such as "orders.csv:17"; None for row numbers."""
     malformed: NDArray[np.int64] = field(default_factory=_no_rows)
-    """Rows whose cells cannot be trusted, such as lines with too many fields."""
+    """Rows with too many fields, whose cells are not reliable."""
     blank: NDArray[np.int64] = field(default_factory=_no_rows)
-    """Rows that are empty lines and mean nothing."""
+    """Rows that are empty lines."""
+
+    def place(self, row: int) -> str:
+        """Return the location of a row, such as "orders.csv:17" or "the polars frame, row 3"."""
+        return f"{self.name}, row {row + 1}" if self.where is None else self.where(row)
 
 
 def is_frame(source: Any) -> bool:
     """Return whether something is a pandas, polars or Arrow frame."""
-    # A lazy frame first: it would warn when asked for its columns.
+    # A lazy frame first: hasattr(…, "columns") would warn.
     return isinstance(source, pl.LazyFrame) or (
         hasattr(source, "columns") or hasattr(source, "__arrow_c_stream__")
     )
 
 
 def table_from_frame(
-    frame: Any, wanted: Mapping[str, str | None], name: str | None = None
+    frame: Any, requested: Mapping[str, str | None], name: str | None = None
 ) -> RawTable:
-    """Take a polars, pandas or Arrow frame, or anything that speaks Arrow's C stream."""
+    """Return the requested columns of a polars, pandas or Arrow frame, or of any Arrow stream."""
     name = name or f"the {type(frame).__module__.split('.')[0]} frame"
     if not is_frame(frame):
         raise InputError(
-            f"Interactions are read from a file or a pandas, polars or Arrow frame, "
-            f"not from {type(frame).__name__}."
+            f"Interactions cannot be read from {type(frame).__name__}. Pass a path, or a pandas, "
+            "polars or Arrow frame."
         )
     if isinstance(frame, pl.LazyFrame):
         frame = frame.collect()
     elif hasattr(frame, "columns") and hasattr(frame, "loc"):
-        frame = _of_pandas(frame, wanted, name)
+        frame = _from_pandas(frame, requested, name)
     with damage_in_words(name, "cannot be read as columns of one type each"):
         frame = frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(frame)
-    columns = find_columns(frame.columns, wanted, name)
+    columns = find_columns(frame.columns, requested, name)
     return RawTable(name, frame.select(pl.col(c).alias(role) for role, c in columns.items()))
 
 
 def table_from_parquet(
-    path: Path, wanted: Mapping[str, str | None], n_rows: int | None
+    path: Path, requested: Mapping[str, str | None], n_rows: int | None
 ) -> RawTable:
-    """Read the columns that are needed from a Parquet file, and no others."""
+    """Read only the requested columns of a Parquet file."""
     with damage_in_words(path, "not a readable Parquet file"):
         rows = pl.scan_parquet(path, n_rows=n_rows, glob=False)  # a name may have brackets
-        columns = find_columns(rows.collect_schema().names(), wanted, str(path))
+        columns = find_columns(rows.collect_schema().names(), requested, str(path))
         frame = rows.select(pl.col(c).alias(role) for role, c in columns.items()).collect()
     return RawTable(str(path), frame)
 
 
-def _of_pandas(frame: Any, wanted: Mapping[str, str | None], name: str) -> Any:
-    """Return the columns of a pandas frame that are needed, each of one type."""
-    columns = find_columns([str(c) for c in frame.columns], wanted, name)
+def _from_pandas(frame: Any, requested: Mapping[str, str | None], name: str) -> Any:
+    """Return the requested columns of a pandas frame, each of one type."""
+    columns = find_columns([str(c) for c in frame.columns], requested, name)
     frame = frame[[c for c in frame.columns if str(c) in columns.values()]].rename(columns=str)
     for column in frame.columns:
         cells = frame[column]
         if cells.dtype != object:
             continue
-        if column == columns.get("title"):  # a text, whatever its cells are
+        if column == columns.get("title"):  # always text
             frame = frame.assign(**{column: cells.astype(str).where(cells.notna(), None)})
             continue
         kinds = sorted({type(value).__name__ for value in cells.dropna()})
         if len(kinds) > 1:
             raise InputError(
-                f"{name}: column {column!r} mixes {' and '.join(kinds)}; make it one type, "
-                f"for example with .astype(str)."
+                f"{name}: column {column!r} mixes {' and '.join(kinds)}. Convert it to one type, "
+                "for example with .astype(str)."
             )
     return frame

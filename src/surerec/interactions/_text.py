@@ -1,4 +1,4 @@
-"""Text files of any usual dialect, read as cells of text by polars."""
+"""Text files in all common dialects, read as text cells by polars."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ _NUMBERS: Final = {
     **dict.fromkeys(("user", "item", "time"), pl.Int64),
     **dict.fromkeys(("rating", "score", "rank"), pl.Float64),
 }
-_WORTHWHILE: Final = 1 << 23  # bytes: polars reads less sooner than the check here is compiled
-_WHOLE_LINE: Final = "\x01"  # a separator that no text has, so that polars gives whole lines
-_POSITIONS: Final = ("user_id", "item_id", "rating", "timestamp")  # of files that have no header
+_WORTHWHILE: Final = 1 << 23  # bytes; for less, compiling the check takes longer than reading
+_WHOLE_LINE: Final = "\x01"  # a separator that no text has, so that polars returns whole lines
+_POSITIONS: Final = ("user_id", "item_id", "rating", "timestamp")  # of files without a header
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a text file is written."""
+    """Dialect of a text file."""
 
     separator: str
     quote: str | None
@@ -58,7 +58,7 @@ class Dialect:
 
 def table_from_text(
     path: Path,
-    wanted: Mapping[str, str | None],
+    requested: Mapping[str, str | None],
     *,
     columns: Sequence[str] | None = None,
     n_rows: int | None = None,
@@ -68,33 +68,33 @@ def table_from_text(
     Parameters
     ----------
     path : Path
-        The file; ``.gz`` is unpacked in memory.
-    wanted : mapping
-        The columns that the caller named, by role.
+        The file; ``.gz`` is decompressed in memory.
+    requested : mapping
+        Requested columns by role; see :func:`find_columns`.
     columns : sequence of str, optional
         Names of the columns of a file without a header.
     n_rows : int, optional
-        Read only so many rows from the start.
+        Read only the first rows.
     """
     source, head = _open(path)
-    with damage_in_words(path, "cannot be read as a table"):
-        dialect = sniff(path, head, wanted, columns)
-        roles = find_columns(dialect.names, wanted, str(path))
+    with damage_in_words(path, "cannot be read as a table", "Check its quotes and separators."):
+        dialect = sniff(path, head, requested, columns)
+        roles = find_columns(dialect.names, requested, str(path))
         try:
             return _read(path, source, dialect, roles, n_rows)
         except pl.exceptions.PolarsError as error:
             if "utf-8" not in str(error):
                 raise
-        # Neither UTF-8 nor marked as something else: the older sets are Latin-1.
+        # Not UTF-8 and without a byte order mark: older data sets are Latin-1.
         source = _bytes(source).decode("latin-1").encode()
         return _read(path, source, dialect, roles, n_rows)
 
 
 def _open(path: Path) -> tuple[Path | bytes, str]:
-    """Return what polars can read (the path itself where it can) and the first part as text."""
+    """Return a source for polars (the path if possible) and the beginning as text."""
     source: Path | bytes = path
     head = b""
-    if check_file(path):  # files under /proc say that they are empty, and some never end
+    if check_file(path):  # files under /proc report size 0, and some never end
         with damage_in_words(path, "cannot be read"), path.open("rb") as file:
             head = file.read(_HEAD)
     if head.startswith(b"\x1f\x8b"):
@@ -109,21 +109,24 @@ def _open(path: Path) -> tuple[Path | bytes, str]:
         head = source[:_HEAD]
     text = head.decode("utf-8", errors="replace")
     if not text.strip():
-        raise InputError(f"{path}: the file is empty; it needs rows of user, item and time.")
+        raise InputError(f"{path}: the file is empty. Pass rows of user, item and time.")
     return source, text
 
 
 def _unpack(path: Path) -> bytes:
     limit = available_memory() // 4
     text = io.BytesIO()
-    with damage_in_words(path, "a damaged gzip file", "fetch it again"), gzip.open(path) as file:
-        # In pieces: for all that it may read at once, Python sets the memory aside before it does.
+    with (
+        damage_in_words(path, "a damaged gzip file", "Download it again."),
+        gzip.open(path) as file,
+    ):
+        # In pieces: for a single large read, Python allocates the memory beforehand.
         while piece := file.read(_PIECE):
             text.write(piece)
             if text.tell() > limit:
                 raise InputError(
-                    f"{path}: unpacks to more than {in_words(limit)}, a quarter of the free "
-                    "memory; unpack it to disk first."
+                    f"{path}: more than {in_words(limit)} when decompressed, a quarter of the free "
+                    "memory. Decompress it to disk first."
                 )
     return text.getvalue()
 
@@ -133,10 +136,10 @@ def _bytes(source: Path | bytes) -> bytes:
 
 
 def sniff(
-    path: Path, head: str, wanted: Mapping[str, str | None], columns: Sequence[str] | None
+    path: Path, head: str, requested: Mapping[str, str | None], columns: Sequence[str] | None
 ) -> Dialect:
-    """Find how a text file is written from its first part, and refuse it if that cannot be told."""
-    # As polars has lines: `splitlines` would also cut at \f, \x1c and their like.
+    """Detect the dialect of a text file from its beginning, or raise InputError."""
+    # Lines as in polars: `splitlines` would also split at \f, \x1c and others.
     first = next(line for line in head.split("\n") if line.strip()).removesuffix("\r")
     if re.fullmatch(r"\s*\d+:\s*", first):
         names = ("user_id", "rating", "date", "item_id")
@@ -154,34 +157,29 @@ def sniff(
     if columns is not None:
         if len(columns) != len(fields):
             raise InputError(
-                f"{path}: {len(columns)} column names were given, but line 1 has {len(fields)} "
-                f"fields: {first.strip()!r}."
+                f"{path}:1: columns= has {len(columns)} names, but the line has {len(fields)} "
+                f"fields: {first.strip()[:80]!r}. Name all of them."
             )
         return replace(dialect, names=tuple(columns))
-    if looks_like_header(fields, wanted):
+    if looks_like_header(fields, requested):
         return replace(dialect, header=True)
     if separator == "::" and len(fields) == len(_POSITIONS):
         return replace(dialect, names=_POSITIONS)
     raise InputError(
-        f"{path}: line 1, {first.strip()[:80]!r}, is data, not names of columns; name all "
-        f"{len(fields)} in order, such as --columns user_id,item_id,rating,timestamp on the "
-        'command line or columns=["user_id", …] in Python, or add such a line to the file.'
+        f"{path}:1: data instead of column names: {first.strip()[:80]!r}. Name all {len(fields)} "
+        "columns with columns= (user_id,item_id,rating,timestamp), or add a header line."
     )
 
 
 def _read(
-    path: Path,
-    source: Path | bytes,
-    dialect: Dialect,
-    roles: Mapping[str, str],
-    n_rows: int | None,
+    path: Path, source: Path | bytes, dialect: Dialect, roles: Mapping[str, str], n_rows: int | None
 ) -> RawTable:
     first_line = 2 if dialect.header else 1
     if dialect.netflix:
         frame = _scan_films(source, n_rows).collect()
         lines = frame["number"].to_numpy()
-        return RawTable(str(path), frame.drop("number"), lambda row: f"line {lines[row] + 1}")
-    # By position: polars' own names differ between versions, and headers may repeat a name.
+        return RawTable(str(path), frame.drop("number"), lambda row: f"{path}:{lines[row] + 1}")
+    # By position: column names of polars differ between versions, and headers may repeat a name.
     positions = {role: dialect.names.index(name) for role, name in roles.items()}
     malformed = np.empty(0, dtype=np.int64)
     found = _read_numbers(source, dialect, positions) if n_rows is None else None
@@ -195,14 +193,14 @@ def _read(
             malformed = _too_long(source, dialect, len(cells))
         if cells.width < len(dialect.names):
             raise InputError(
-                f"{path}: line 1 has not the {len(dialect.names)} fields of the first line that "
-                "holds something; remove what stands before it."
+                f"{path}:1: fewer than the {len(dialect.names)} fields of the first line with "
+                "content. Remove the lines above it."
             )
         found = pl.DataFrame({role: cells.to_series(at) for role, at in positions.items()})
     return RawTable(
         str(path),
         found,
-        lambda row: f"line {row + first_line}",
+        lambda row: f"{path}:{row + first_line}",
         malformed=malformed,
         blank=_blank(found, source, first_line),
     )
@@ -211,7 +209,7 @@ def _read(
 def _read_numbers(
     source: Path | bytes, dialect: Dialect, positions: Mapping[str, int]
 ) -> pl.DataFrame | None:
-    """Read a large file whose ids, times and ratings are all numbers; None if some are not."""
+    """Read a large file of numeric ids, times and ratings; None if some are not numbers."""
     size = source.stat().st_size if isinstance(source, Path) else len(source)
     is_plain = len(dialect.separator) == 1 and positions.keys() <= _NUMBERS.keys()
     if size < _WORTHWHILE or not is_plain:
@@ -234,9 +232,9 @@ def _read_numbers(
 
 @njit(nogil=True, cache=True)
 def has_plain_numbers(text: NDArray[np.uint8], separator: np.uint8) -> bool:
-    """Check that no field begins with a sign or a zero before a digit, and that none is quoted.
+    """Return whether no field is quoted or begins with a sign or with a zero before a digit.
 
-    Such an id is a text: as a number it could not be written again.
+    Such an id is text: an integer would lose how it is written.
     """
     odd = False
     for place in range(len(text) - 1):
@@ -255,7 +253,7 @@ def _scan(
     ragged: bool = False,
     kinds: Mapping[str, type[pl.DataType]] | None = None,
 ) -> pl.LazyFrame:
-    """Scan cells as text, but for the columns whose kinds are named."""
+    """Scan cells as text, except columns with a type in `kinds`."""
     if len(dialect.separator) == 1:
         return pl.scan_csv(
             source,
@@ -294,7 +292,7 @@ def _scan_lines(
 
 
 def table_from_films(paths: Sequence[Path]) -> RawTable | None:
-    """Read many Netflix-Prize files in one scan; None if they are not, or something is odd."""
+    """Read many Netflix-Prize files in one scan; None if that fails."""
     try:
         for path in paths:
             with path.open("rb") as file:
@@ -310,14 +308,14 @@ def table_from_films(paths: Sequence[Path]) -> RawTable | None:
             .collect()
         )
     except (OSError, pl.exceptions.PolarsError):
-        return None  # each file on its own says what is the matter
+        return None  # reading each file on its own reports the problem
     if frame.null_count().sum_horizontal()[0]:
         return None
     return RawTable(str(paths[0]), frame)
 
 
 def _scan_films(source: Path | bytes | list[Path], n_rows: int | None) -> pl.LazyFrame:
-    """Scan lines ``user,rating,date`` under a line such as ``7:`` that names their film."""
+    """Scan lines ``user,rating,date`` that follow a line with their item, such as ``7:``."""
     is_film = pl.col("line").str.ends_with(":")
     rows = (
         _scan_lines(source, None)
@@ -343,7 +341,7 @@ def _lines(source: Path | bytes) -> Iterator[str]:
 
 
 def _too_long(source: Path | bytes, dialect: Dialect, n_rows: int) -> NDArray[np.int64]:
-    """Find the rows with too many fields: slow, and only ever needed to complain."""
+    """Return the rows with too many fields; slow, and used only for messages."""
     reader = csv.reader(
         _lines(source),
         delimiter=dialect.separator,
@@ -357,7 +355,7 @@ def _too_long(source: Path | bytes, dialect: Dialect, n_rows: int) -> NDArray[np
 
 
 def _blank(frame: pl.DataFrame, source: Path | bytes, first_line: int) -> NDArray[np.int64]:
-    """Find the rows that are blank lines, apart from lines whose fields are all empty."""
+    """Return the rows that are blank lines, not those with separators only."""
     first = frame.to_series(0)
     is_empty = first.is_null() if first.dtype != pl.String else first.is_null() | (first == "")
     empty = is_empty.arg_true().to_numpy()

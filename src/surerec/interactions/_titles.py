@@ -1,4 +1,4 @@
-"""Titles of items: from a column of the interactions, another file, a frame or a mapping."""
+"""Item titles: from a column of the interactions, another file, a frame or a mapping."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TitlesRead:
-    """How many items have a title, and what was skipped of the titles that were given.
+    """Number of items with a title, and of titles that were skipped.
 
     Examples
     --------
     >>> print(TitlesRead(items=100, titled=90, unknown=7))
-    90 of 100 items have one; 7 ids of titles have no interactions and were skipped
+    90 of 100 items have a title; 7 titles have no interactions and were skipped
     """
 
     items: int
     """Items with interactions."""
     titled: int
-    """Those of them that have a title."""
+    """Items with interactions and a title."""
     unknown: int = 0
-    """Ids with a title and without any interaction."""
+    """Ids with a title but without interactions."""
 
     def __str__(self) -> str:
         verb = "has" if self.titled == 1 else "have"
-        found = [f"{self.titled:,} of {counted(self.items, 'items')} {verb} one"]
+        found = [f"{self.titled:,} of {counted(self.items, 'items')} {verb} a title"]
         if self.unknown:
             verbs = "has no interactions and was" if self.unknown == 1 else (
                 "have no interactions and were"
             )  # fmt: skip
-            found.append(f"{counted(self.unknown, 'ids')} of titles {verbs} skipped")
+            found.append(f"{counted(self.unknown, 'titles')} {verbs} skipped")
         return "; ".join(found)
 
 
@@ -59,16 +59,16 @@ def read_titles(source: Any, *, item: str | None = None, title: str | None = Non
     Parameters
     ----------
     source : path, frame, mapping or pandas Series
-        A CSV or Parquet file, or a pandas, polars or Arrow frame, with a column of item ids and one
-        of titles, and perhaps one of ``genres``; or titles by item id, the index of a Series.
+        A CSV or Parquet file, or a pandas, polars or Arrow frame, with a column of item ids, one of
+        titles and optionally ``genres``; or a mapping or Series of titles by item id.
     item, title : str, optional
-        The columns, where they do not have one of the usual names. A table without the column
-        `item` is searched for a usual name, as interactions may have another one.
+        Column names, if they are not standard. If the table has no column `item`, standard names
+        are used, because the interactions may have another name for it.
 
     Returns
     -------
     polars.DataFrame
-        ``item_id`` as found, ``title`` and perhaps ``genres`` as text.
+        ``item_id`` unchanged, ``title`` and optionally ``genres`` as text.
 
     Examples
     --------
@@ -79,48 +79,48 @@ def read_titles(source: Any, *, item: str | None = None, title: str | None = Non
     if given is not None:
         if title is not None:
             raise InputError(
-                f"title is {title!r}, but titles are given by item id: pass title= or titles=."
+                f"title={title!r} names a column, but titles= is a mapping. Leave out title=."
             )
         return given.rename({"id": Columns.Item, "label": Columns.Title})
     if is_address(source):
         raise InputError(
-            f"{without_password(source)}: titles are not read from a database on their own. Select "
-            "them in the query of the interactions, and name their column: --title NAME (title=)."
+            f"{without_password(source)}: titles cannot be read from a database separately. Select "
+            'them in the query of the interactions, and pass title="NAME".'
         )
     if isinstance(source, (str, os.PathLike)):
         source = check_path("titles", source)
         if not source.is_file():
             raise InputError(
-                f"{source}: no such file of titles. The column of titles in the interactions "
-                "themselves is named with --title NAME (title= in Python)."
+                f"{source}: no such file. For titles in a column of the interactions, pass "
+                'title="NAME".'
             )
     elif not is_frame(source):
         raise InputError(
             f"titles is {shown(source)}; it must be a mapping of item ids to titles, a pandas "
-            "Series, a frame of item_id and title, or the path of a file."
+            "Series, a frame of item_id and title, or a path."
         )
-    wanted = {"title": title, "genres": ""}
+    requested = {"title": title, "genres": ""}
     try:
-        table = read_table(source, {"item": item, **wanted})
+        table = read_table(source, {"item": item, **requested})
     except InputError as error:
         if not item or f"no column {item!r}" not in str(error):
             raise
-        table = read_table(source, {"item": None, **wanted})
+        table = read_table(source, {"item": None, **requested})
     texts = {"item": Columns.Item, "title": Columns.Title, "genres": Columns.Genres}
     found = table.frame.rename(texts, strict=False)
-    with damage_in_words(table.name, "titles and genres must be texts or numbers"):
+    with damage_in_words(table.name, "titles and genres must be text or numbers"):
         return found.with_columns(as_text(c) for c in found if c.name != Columns.Item)
 
 
 def titles_by_code(titles: pl.DataFrame, items: IdMap) -> tuple[dict[str, pl.Series], TitlesRead]:
-    """Return the texts of each item by code, null where there is none, and how many there are.
+    """Return the texts of each item by code, null where unknown, and their numbers.
 
     Parameters
     ----------
     titles : polars.DataFrame
-        As :func:`read_titles` returns it.
+        Result of :func:`read_titles`.
     items : IdMap
-        The items with interactions. Ids match by its rules: "12346.0" is 12346.
+        Items with interactions, which also match "12346.0" to 12346.
     """
     ids = titles[Columns.Item]
     if ids.dtype in (pl.Categorical, pl.Enum):
@@ -141,14 +141,11 @@ def titles_by_code(titles: pl.DataFrame, items: IdMap) -> tuple[dict[str, pl.Ser
 
 
 def one_text_each(
-    codes: NDArray[np.integer],
-    texts: pl.Series,
-    times: NDArray[np.int64] | None,
-    n_items: int,
+    codes: NDArray[np.integer], texts: pl.Series, times: NDArray[np.int64] | None, n_items: int
 ) -> pl.Series:
-    """Return by code the most frequent text of each item.
+    """Return the most frequent text of each item by code.
 
-    Of equally frequent ones the latest counts: by time, then by the order of the rows.
+    Ties go to the latest text by time, then by row.
 
     Examples
     --------

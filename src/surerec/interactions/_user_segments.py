@@ -1,4 +1,4 @@
-"""Groups of people by a column of their own, such as country: which users are in which."""
+"""User segments by a column such as country, and members of groups."""
 
 from __future__ import annotations
 
@@ -23,57 +23,57 @@ if TYPE_CHECKING:
 
 
 OTHER: Final = "other"
-"""The segment of pooled users."""
+"""Name of the segment of pooled users."""
 _SCHEMAS: Final = {"codes": ArraySchema(("int32", "int64"), ("n_users",), low=-1, below="n_names")}
 
 
 @dataclass(frozen=True, eq=False)
 class Segmentation:
-    """The group of each user of the data, such as a country, by code.
+    """The segment of each user, such as a country, by code.
 
     Examples
     --------
-    >>> groups = Segmentation("country", ("AT", "DE"), np.array([1, -1, 0]))
-    >>> groups.label(0), groups.label(1), groups.code("AT"), groups.code("FR")
+    >>> segments = Segmentation("country", ("AT", "DE"), np.array([1, -1, 0]))
+    >>> segments.label(0), segments.label(1), segments.code("AT"), segments.code("FR")
     ('DE', None, 0, None)
     """
 
     column: str
-    """What tells people apart."""
+    """Name of the column."""
     names: tuple[str, ...]
-    """The groups, in the order of their names."""
+    """Names of the segments, sorted."""
     codes: NDArray[np.int32]
-    """For each user of the data which of the names; −1 where nothing is known."""
+    """Position in `names` of each user's segment; −1 if unknown."""
 
     def label(self, user: int) -> str | None:
-        """Return the segment of a user; None if it is not known, as of a user since the fit."""
+        """Return the segment of a user; None if unknown, for example for a new user."""
         code = int(self.codes[user]) if user < len(self.codes) else -1
         return None if code < 0 else self.names[code]
 
     def code(self, label: str | None) -> int | None:
-        """Return the place of a group among the names, if it is one of them."""
+        """Return the code of a segment, or None if there is no such segment."""
         return self.names.index(label) if label in self.names else None
 
     def counts(self, users: NDArray[np.int64]) -> dict[str, int]:
-        """Return how many of some users, by code, each group has."""
+        """Return the number of the given users, by code, in each segment."""
         codes = self.codes[users]
         found = np.bincount(codes[codes >= 0], minlength=len(self.names))
         return dict(zip(self.names, found.tolist(), strict=True))
 
     def pooled(self, min_users: int, users: NDArray[np.int64] | None = None) -> Segmentation:
-        """Return the groups with those pooled that have fewer than so many users.
+        """Return a segmentation in which segments of fewer than `min_users` users are pooled.
 
         Parameters
         ----------
         min_users : int
-            The smallest group that stays.
+            Minimum size of a segment that stays.
         users : array of int, optional
-            The users that count, by code; all of them by default.
+            Codes of the users to count; by default all.
 
         Examples
         --------
-        >>> groups = Segmentation("country", ("AT", "CH", "DE"), np.array([2, 0, 2, 1, -1]))
-        >>> pooled = groups.pooled(2)
+        >>> segments = Segmentation("country", ("AT", "CH", "DE"), np.array([2, 0, 2, 1, -1]))
+        >>> pooled = segments.pooled(2)
         >>> pooled.names, pooled.codes.tolist()
         (('DE', 'other'), [0, 1, 0, 1, -1])
         """
@@ -86,16 +86,16 @@ class Segmentation:
         return Segmentation(self.column, (*kept, _name_of_others(kept)), moved[self.codes])
 
     def other(self, before: Segmentation) -> str:
-        """Return the name of the pooled groups; empty if none of `before` were pooled."""
+        """Return the name of the pooled segment; empty if none of `before` was pooled."""
         return "" if self.names == before.names else self.names[-1]
 
     def state(self) -> State:
-        """Return the codes, and the names as JSON."""
+        """Return the codes as an array and the names as JSON."""
         return State({"codes": self.codes}, {"names": json.dumps(self.names, ensure_ascii=False)})
 
     @classmethod
     def from_state(cls, state: State, column: str, n_users: int) -> Segmentation:
-        """Read it back; KeyError or ValueError if it is not that of so many users."""
+        """Restore a segmentation; raise KeyError or ValueError unless it has `n_users` users."""
         names = json.loads(state.texts["names"])
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise ValueError("the names of its segments are not a list of texts")
@@ -103,7 +103,7 @@ class Segmentation:
         return cls(column, tuple(names), state.arrays["codes"])
 
     def moved(self, earlier: NDArray[np.integer]) -> Segmentation:
-        """Return the same for other data, whose users were `earlier` before; −1 for new."""
+        """Return the segmentation under new codes; `earlier` are the old ones, −1 for new users."""
         known = np.asarray(earlier) >= 0
         codes = np.full(len(known), -1, dtype=np.int32)
         codes[known] = self.codes[np.asarray(earlier)[known]]
@@ -118,34 +118,34 @@ def read_user_segments(
     user: str | None = None,
     columns: Sequence[str] | None = None,
 ) -> Segmentation:
-    """Read the group of each user from a mapping, a Series, a frame or a file.
+    """Read the segment of each user from a mapping, a Series, a frame or a file.
 
     Parameters
     ----------
     source : mapping, pandas Series, frame or path
-        Groups by user id, which is the index of a Series; or a pandas, polars or Arrow frame, or a
-        CSV or Parquet file, with a column of users (``user_id``, ``userId``, …) and one of this
-        name. A user may be in several rows, if they say the same.
+        A mapping or Series of segments by user id; or a pandas, polars or Arrow frame, or a CSV or
+        Parquet file, with a column of users (``user_id``, ``userId``, …) and the column of
+        segments. A user may have several rows with the same segment.
     column : str
-        What the groups are: the name of the column.
+        Name of the column of segments.
     users : IdMap
-        Whose groups are wanted; others are passed over.
+        Users to read; others are skipped.
     user : str, optional
-        The column of users, where it does not have a usual name.
+        Name of the column of users, if it is not standard.
     columns : sequence of str, optional
-        Names of all columns, in order, of a text file that has no header.
+        Names of all columns, in order, of a text file without a header.
 
     Returns
     -------
     Segmentation
-        Groups are text, as they would be written; a cell without one is none.
+        Segments are text; empty cells are unknown.
 
     Examples
     --------
     >>> from surerec.interactions import IdMap
     >>> users = IdMap(pl.Series(["ann", "bob", "eve"]), noun="user")
-    >>> groups = read_user_segments({"eve": 7, "ann": 3, "joe": 7}, "segment", users)
-    >>> groups.names, groups.codes.tolist()
+    >>> segments = read_user_segments({"eve": 7, "ann": 3, "joe": 7}, "segment", users)
+    >>> segments.names, segments.codes.tolist()
     (('3', '7'), [0, -1, 1])
     """
     rows, where = _pairs(source, column, {"user": user, "columns": columns})
@@ -156,37 +156,37 @@ def read_user_segments(
         who = twice["user"].min()
         both = twice.filter(pl.col("user") == who)["label"].sort()
         raise InputError(
-            f"{where}: {users.noun} {users[int(who)]!r} is in two groups, {column} {both[0]!r} and "  # type: ignore[arg-type]
-            f"{both[1]!r}."
+            f"{where}: {users.noun} {users[int(who)]!r} has two segments, {column} {both[0]!r} and "  # type: ignore[arg-type]
+            f"{both[1]!r}. Keep one."
         )
     if not len(found):
         raise InputError(
-            f"{where}: gives no {column} of any of the {len(users):,} {users.noun}s; are the ids "
-            "the same?"
+            f"{where}: no {column} for any of the {len(users):,} {users.noun}s. Check that the ids "
+            "are the same."
         )
     names = found["label"].unique().sort()
-    groups = np.full(len(users), -1, dtype=np.int32)
-    groups[found["user"].to_numpy()] = names.search_sorted(found["label"]).to_numpy()
-    return Segmentation(column, tuple(names.to_list()), groups)
+    codes_by_user = np.full(len(users), -1, dtype=np.int32)
+    codes_by_user[found["user"].to_numpy()] = names.search_sorted(found["label"]).to_numpy()
+    return Segmentation(column, tuple(names.to_list()), codes_by_user)
 
 
 def pool_segments(source: Any, column: str = "segment", *, min_users: int) -> dict[Any, str]:
-    """Pool the segments that have fewer users than a minimum into one, "other".
+    """Pool segments with fewer than `min_users` users into one segment, "other".
 
     Parameters
     ----------
     source : mapping, pandas Series, frame or path
         The segment of each user; see :func:`read_user_segments`.
     column : str, default="segment"
-        The column of segments, for a frame or a file.
+        Column of segments, for a frame or a file.
     min_users : int
-        The smallest segment that stays.
+        Minimum size of a segment that stays.
 
     Returns
     -------
     dict
-        The segment of each user by id, for ``fit(…, user_segments=…)``. Requests for new users of a
-        pooled segment must name "other" too.
+        Segment of each user by id, for ``fit(…, user_segments=…)``. Requests for new users of a
+        pooled segment must pass "other".
 
     Examples
     --------
@@ -199,8 +199,8 @@ def pool_segments(source: Any, column: str = "segment", *, min_users: int) -> di
     for user, label in zip(rows["id"].to_list(), rows["label"].to_list(), strict=True):
         if label is not None and found.setdefault(user, label) != label:
             raise InputError(
-                f"{where}: user {user!r} is in two segments, {column} {found[user]!r} and "
-                f"{label!r}."
+                f"{where}: user {user!r} has two segments, {column} {found[user]!r} and "
+                f"{label!r}. Keep one."
             )
     counts = Counter(found.values())
     kept = [name for name, n in counts.items() if n >= min_users]
@@ -216,15 +216,15 @@ def _name_of_others(kept: Sequence[str]) -> str:
 
 
 def read_members(source: Any, column: str = "group") -> dict[Any, list[Any]]:
-    """Read groups of people who choose together: the members of each.
+    """Read the members of groups of users who choose together.
 
     Parameters
     ----------
     source : mapping, frame or path
-        Members by group; or a frame or a file with a column of users and one of groups, a row for
-        each member.
+        A mapping of groups to members; or a frame or a file with a column of users and one of
+        groups, a row for each member.
     column : str, default="group"
-        The name of that column.
+        Column of groups.
 
     Examples
     --------
@@ -235,7 +235,7 @@ def read_members(source: Any, column: str = "group") -> dict[Any, list[Any]]:
     if isinstance(source, Mapping):
         for group, members in source.items():
             if isinstance(members, str) or not isinstance(members, Iterable):
-                raise InputError(f"The members of group {group!r} must be a list of user ids.")
+                raise InputError(f"Group {group!r}: members must be a list of user ids.")
         return {group: list(members) for group, members in source.items()}
     rows, _ = _pairs(source, column, {})
     found: dict[Any, list[Any]] = {}
@@ -245,21 +245,21 @@ def read_members(source: Any, column: str = "group") -> dict[Any, list[Any]]:
 
 
 def _pairs(source: Any, column: str, reading: Mapping[str, Any]) -> tuple[pl.DataFrame, str]:
-    """Return users by id with their groups as text, and what to call the source."""
+    """Return user ids with labels as text, and the name of the source."""
     given = by_id(source)
     if given is not None:
-        return given, "The groups"
-    # Any frame or file is taken as interactions are; what is an item there is a group here.
-    wanted = {"user": reading.get("user") or None, "item": column, "time": ""}
-    table = read_table(source, wanted, reading.get("columns"))
+        return given, "The mapping"
+    # The reader of interactions: the label takes the role of the item.
+    requested = {"user": reading.get("user") or None, "item": column, "time": ""}
+    table = read_table(source, requested, reading.get("columns"))
     rows = {"id": table.frame["user"], "label": as_text(table.frame["item"])}
     return pl.DataFrame(rows).unique(maintain_order=True), table.name
 
 
 def by_id(source: Any) -> pl.DataFrame | None:
-    """Return the ``id`` and ``label`` of a mapping or pandas Series as a frame, None for others.
+    """Return a mapping or pandas Series as a frame of ``id`` and ``label``; None for others.
 
-    Labels of any type are texts; what is missing in pandas has none.
+    Labels become text, and missing values of pandas become null.
     """
     is_series = hasattr(source, "index") and hasattr(source, "items")
     if not isinstance(source, Mapping) and (not is_series or hasattr(source, "columns")):
@@ -279,10 +279,10 @@ def by_id(source: Any) -> pl.DataFrame | None:
 
 
 def as_text(labels: pl.Series) -> pl.Series:
-    """Return labels as text without blanks around it; None where there is none."""
+    """Return labels as stripped text, null where empty."""
     if labels.dtype.is_float():
         labels = labels.fill_nan(None)
-        if (labels == labels.round()).all():  # what pandas makes of integers if some are missing
+        if (labels == labels.round()).all():  # pandas converts integers with gaps
             labels = labels.cast(pl.Int64)
     text = labels.cast(pl.String).str.strip_chars()
     return text.replace("", None)

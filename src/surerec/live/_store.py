@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from surerec._lock import exclusive
 from surerec.conformal import UserDay
 from surerec.errors import InputError, StoreError
-from surerec.interactions import in_a_few_words, without_password
+from surerec.interactions import driver_message, without_password
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -459,7 +459,7 @@ class PostgresStore(Store):
     def _explained(self, error: Any) -> StoreError:
         self.close()
         self._connection = None  # the next transaction makes another
-        reason = in_a_few_words(error, self._address)
+        reason = driver_message(error, self._address)
         return StoreError(
             f"The database {self.name} cannot be reached or written ({reason}); this was not "
             "acknowledged, and nothing that was is lost: send it again."

@@ -1,4 +1,4 @@
-"""Precedence mining: who took what before what."""
+"""Precedence statistics: how many users consumed one item before another."""
 
 from surerec.precedence._bounded import rows_from
 from surerec.precedence._growing import GrowingRows, GrowingStatistics

@@ -1,4 +1,4 @@
-"""Rows within a memory budget: some held, the others counted when asked for and kept a while."""
+"""Rows within a memory budget: some are stored, the others are counted on demand and cached."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
     Count = Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[Any]], None]
 
 _DIRECTIONS: tuple[Direction, ...] = ("followers", "predecessors")
-_MOST_CACHE = 1 << 30  # bytes of rows counted when asked for
+_MOST_CACHE = 1 << 30  # bytes of rows counted on demand
 _ITEM = 4  # bytes
 _ROWS_AT_ONCE = 32
 
 
 @dataclass(frozen=True)
 class HeldRows:
-    """Rows of some items, the most popular: that of ``slots[i]``, or none where it is negative.
+    """Stored rows of the most popular items; the row of item i is ``slots[i]``, −1 if not stored.
 
-    Rows ``0 … len(dense) − 1`` are dense; row ``s`` after them is compressed and has
+    Rows ``0 … len(dense) − 1`` are dense. Each later row ``s`` is compressed: it has
     ``counts[offsets[c]:offsets[c + 1]]`` at ``items[offsets[c]:offsets[c + 1]]`` for
     ``c = s − len(dense)``.
     """
@@ -59,27 +59,27 @@ class HeldRows:
 
     @property
     def nbytes(self) -> int:
-        """Memory taken by the rows."""
+        """Memory of the rows in bytes."""
         return self.dense.nbytes + self.items.nbytes + self.counts.nbytes
 
     @classmethod
     def from_arrays(cls, direction: Direction, arrays: Mapping[str, NDArray[Any]]) -> HeldRows:
-        """Put held rows together from their arrays by role."""
+        """Build stored rows from their arrays by role."""
         return cls(*(arrays[role] for role in cls._roles(direction)))
 
     def arrays(self, direction: Direction) -> dict[str, NDArray[Any]]:
-        """Return the arrays by role, as those of one direction."""
+        """Return the arrays by role for one direction."""
         return {role: getattr(self, part) for role, part in self._roles(direction).items()}
 
     def check(self) -> None:
-        """Raise ValueError if a row is not there.
+        """Raise ValueError if a row is missing.
 
-        Its items are looked at as they are read: there may be gigabytes of them.
+        Item codes are checked while they are read, because there may be gigabytes.
         """
         check_offsets(self.offsets, len(self.items))
         n_held = len(self.dense) + len(self.offsets) - 1
         if len(self.counts) != len(self.items) or int(self.slots.max(initial=-1)) >= n_held:
-            raise ValueError("a held row is not there")
+            raise ValueError("a stored row is missing")
 
     @classmethod
     def _roles(cls, direction: Direction) -> dict[str, str]:
@@ -87,14 +87,14 @@ class HeldRows:
 
 
 class RowForm(NamedTuple):
-    """How a row is held: dense in 16 bits, or compressed if that takes less.
+    """Storage form of rows: dense in 16 bits, or compressed if that is smaller.
 
-    So are the few rows that 16 bits do not hold, so that all others may be narrow.
+    Rows with counts above 16 bits are compressed, so that all dense rows are narrow.
     """
 
     n_items: int
     counter: np.dtype[Any]
-    """Of the counts of compressed rows."""
+    """Type of the counts of compressed rows."""
 
     @property
     def dense_bytes(self) -> int:
@@ -111,18 +111,18 @@ class RowForm(NamedTuple):
     ) -> tuple[
         NDArray[np.int64], NDArray[np.bool_], NDArray[np.uint32], NDArray[np.unsignedinteger]
     ]:
-        """Return where each row's counts end, which rows stay dense, items, counts."""
+        """Return the end of each row's counts, a mask of dense rows, items and counts."""
         return compress_rows(rows, (self.dense_bytes - 1) // self.bytes_a_count)
 
     def bytes_of(
         self, is_dense: NDArray[np.bool_], lengths: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Return the bytes of rows that have so many counts if they are compressed."""
+        """Return the bytes of rows; compressed ones have `lengths` counts."""
         return np.where(is_dense, self.dense_bytes, self.bytes_a_count * lengths)
 
 
 def slots_of(is_dense: NDArray[np.bool_], n_items: int) -> NDArray[np.int64]:
-    """Return the slots of the rows of the first items by code, dense ones before the compressed.
+    """Return the slots of the rows of the first items by code, dense rows first.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def slots_of(is_dense: NDArray[np.bool_], n_items: int) -> NDArray[np.int64]:
 
 
 def divide_budget(budget: int) -> tuple[int, int]:
-    """Divide memory: for the held rows of each direction, and for rows counted when asked for.
+    """Divide memory: for stored rows of each direction, and for rows counted on demand.
 
     Examples
     --------
@@ -148,15 +148,14 @@ def divide_budget(budget: int) -> tuple[int, int]:
 
 
 def hold_rows(spans: Spans, budget: int, advance: Callable[[float], None]) -> HeldRows:
-    """Count and keep the rows of the most popular items, as many as the budget takes.
+    """Count and store the rows of the most popular items within the budget.
 
-    Popular items' rows are expensive to count and asked for most; what is left out is cheap to
-    count when asked for. Codes are taken for ranks of popularity here: under other codes other rows
-    would be held, which changes speed and never results. `advance` hears of the pairs that were
-    counted.
+    Rows of popular items are the most expensive to count and the most used. Item codes are assumed
+    to be popularity ranks; otherwise other rows are stored, which affects only the speed. `advance`
+    is called with the number of counted pairs.
     """
     form, n_items, left = RowForm(spans.n_items, spans.counter), spans.n_items, budget
-    # Room that is never written to takes no memory.
+    # Pages that are never written use no memory.
     n_dense, end = min(budget // max(form.dense_bytes, 1), n_items), 0
     dense = np.empty((n_dense, n_items), dtype=narrowest(0))
     n_counts = min(budget // form.bytes_a_count, int(spans.work.sum()))
@@ -169,13 +168,13 @@ def hold_rows(spans: Spans, budget: int, advance: Callable[[float], None]) -> He
 
     starts = range(0, n_items, _ROWS_AT_ONCE) if budget else ()
     blocks = [(first, min(first + _ROWS_AT_ONCE, n_items)) for first in starts]
-    # The blocks behind the last that fits are not counted, so there are more of them.
+    # Not strict: blocks after the last that fits are not counted.
     for block, (rows, ends, stay, some, them) in zip(
         blocks, run_blocks(count, blocks), strict=False
     ):
         lengths = np.diff(ends, prepend=0)
         needed = np.cumsum(form.bytes_of(stay, lengths))
-        n = int(np.searchsorted(needed, left, side="right"))  # that there is room for
+        n = int(np.searchsorted(needed, left, side="right"))  # number of rows that fit
         first, n_dense = sum(is_dense), int(stay[:n].sum())
         dense[first : first + n_dense] = rows[:n][stay[:n]]
         until = int(ends[n - 1]) if n else 0
@@ -194,25 +193,25 @@ def hold_rows(spans: Spans, budget: int, advance: Callable[[float], None]) -> He
 
 
 class RowCache:
-    """A matrix whose rows are given out, and counted anew when they are needed for another item.
+    """Cache of rows in one matrix; the least recently used row is replaced first.
 
-    Rows that somebody reads are not given to another: servers ask from many threads. Who finds no
-    room counts into a matrix of their own.
+    Rows in use are never replaced, because servers read from many threads. If no row is free, a
+    request gets its own matrix.
 
     Parameters
     ----------
     n_items : int
-        Counts in a row.
+        Number of counts in a row.
     counter : dtype
-        Of the counts.
+        Type of the counts.
     n_bytes : int
-        Memory that the matrix may take.
+        Maximum memory of the matrix.
     """
 
     def __init__(self, n_items: int, counter: np.dtype[Any], n_bytes: int) -> None:
         fit = n_bytes // max(counter.itemsize * n_items, 1)
-        n_rows = min(fit, 2 * n_items)  # there are no more, in both directions
-        # Memory that is never written to is never taken.
+        n_rows = min(fit, 2 * n_items)  # all rows of both directions
+        # Pages that are never written use no memory.
         self._matrix = np.empty((n_rows, n_items), dtype=counter)
         self._readable = self._matrix.view()
         self._readable.flags.writeable = False
@@ -220,20 +219,19 @@ class RowCache:
         self._is_kept = np.zeros(n_rows, dtype=bool)
         self._readers = np.zeros(n_rows, dtype=np.int64)
         self._free = list(range(n_rows - 1, -1, -1))
-        self._lock = RLock()  # a reader may be collected while this thread holds it
+        self._lock = RLock()  # garbage collection may release a reader in this thread
 
     @property
     def n_kept(self) -> int:
-        """Rows that are kept."""
+        """Number of cached rows."""
         return len(self._slots)
 
     def rows(
         self, direction: Direction, items: NDArray[np.int64], count: Count, reader: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return a matrix that has the rows of some items, and where.
+        """Return a matrix with the rows of items, and their positions.
 
-        They stay there as long as `reader` lives. `count` counts the rows of items into slots of a
-        matrix.
+        The rows stay while `reader` is alive. `count` counts rows of items into slots of a matrix.
         """
         if not len(items):
             return self._readable, items
@@ -255,7 +253,7 @@ class RowCache:
     def _reserve(
         self, direction: Direction, items: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64] | None, NDArray[np.bool_]]:
-        """Find or free a slot for each item; none at all if there are too few."""
+        """Find or free a slot for each item; return None if there are too few."""
         with self._lock:
             slots = np.array([self._slots.get((direction, i), -1) for i in items.tolist()])
             is_new = slots < 0
@@ -263,7 +261,7 @@ class RowCache:
                 if slot >= 0:
                     self._slots.move_to_end((direction, item))
                     self._readers[slot] += 1
-            found = self._take(int(is_new.sum()))
+            found = self._free_slots(int(is_new.sum()))
             if found is None:
                 self._unread(slots[~is_new])
                 return None, is_new
@@ -271,10 +269,10 @@ class RowCache:
             self._readers[slots[is_new]] += 1
             return slots, is_new
 
-    def _take(self, n_wanted: int) -> list[int] | None:
-        """Take slots from what nobody reads, the longest unused first."""
-        if n_wanted > len(self._free):
-            n_more = n_wanted - len(self._free)
+    def _free_slots(self, n_needed: int) -> list[int] | None:
+        """Return slots without readers, the least recently used first."""
+        if n_needed > len(self._free):
+            n_more = n_needed - len(self._free)
             unread = (key for key, slot in self._slots.items() if not self._readers[slot])
             keys = list(islice(unread, n_more))
             if len(keys) < n_more:
@@ -282,12 +280,12 @@ class RowCache:
             leaving = [self._slots.pop(key) for key in keys]
             self._is_kept[leaving] = False
             self._free += leaving
-        return [self._free.pop() for _ in range(n_wanted)]
+        return [self._free.pop() for _ in range(n_needed)]
 
     def _keep(
         self, direction: Direction, items: NDArray[np.int64], slots: NDArray[np.int64]
     ) -> None:
-        """Let others find rows, now that they are counted, unless somebody was faster."""
+        """Publish counted rows, unless another thread did so first."""
         with self._lock:
             for item, slot in zip(items.tolist(), slots.tolist(), strict=True):
                 self._is_kept[slot] = self._slots.setdefault((direction, item), slot) == slot
@@ -303,27 +301,23 @@ class RowCache:
 
 
 class BoundedRows(RowStore):
-    """Rows of both directions within a memory budget, which changes speed and never results.
+    """Rows of both directions within a memory budget, which affects only the speed.
 
     Parameters
     ----------
     following, preceding : Spans
-        What rows are counted from.
+        Index from which rows are counted.
     held : dict of Direction to HeldRows
-        The rows that are held.
+        Stored rows.
     cache_bytes : int
-        Memory for rows that were counted when asked for; the least recently used leave first.
+        Memory for rows counted on demand; the least recently used are replaced first.
     """
 
     kind = "bounded"
     keeps_rows = True
 
     def __init__(
-        self,
-        following: Spans,
-        preceding: Spans,
-        held: dict[Direction, HeldRows],
-        cache_bytes: int,
+        self, following: Spans, preceding: Spans, held: dict[Direction, HeldRows], cache_bytes: int
     ) -> None:
         self.spans: dict[Direction, Spans] = {"followers": following, "predecessors": preceding}
         self.held = held
@@ -331,21 +325,21 @@ class BoundedRows(RowStore):
         self._cache = RowCache(following.n_items, self._counter_of_others(), cache_bytes)
 
     def source(self, direction: Direction, items: NDArray[np.int64]) -> RowSource:
-        """Return the rows of several items where they are; those that are not held are counted.
+        """Return the rows of several items without copies; rows that are not stored are counted.
 
-        They stay where they are as long as anybody holds on to the places that are given.
+        They stay valid while the returned `places` are alive.
         """
         held, spans = self.held[direction], self.spans[direction]
         places = held.slots[items]
         n_dense = len(held.dense)
         missing = np.flatnonzero(places < 0)
         counted, slots = self._cache.rows(direction, items[missing], spans.count_listed, places)
-        places[places >= n_dense] += len(counted)  # compressed rows come behind those counted
+        places[places >= n_dense] += len(counted)  # compressed rows follow the counted ones
         places[missing] = n_dense + slots
         return RowSource(held.dense, counted, held.offsets, held.items, held.counts, places)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the spans of each direction, and the rows that are held."""
+        """Return the spans of each direction and the stored rows."""
         following = self.spans["followers"].arrays("following")
         preceding = self.spans["predecessors"].arrays("preceding")
         arrays = following | preceding
@@ -354,9 +348,9 @@ class BoundedRows(RowStore):
         return arrays
 
     def _counter_of_others(self) -> np.dtype[Any]:
-        """Return the narrowest integers for rows that are not held: mostly those of rare items.
+        """Return the narrowest integers for rows that are not stored, mostly of rare items.
 
-        No count of a row is above the support of its item.
+        No count of a row exceeds the support of its item.
         """
         support = np.diff(self.spans["followers"].offsets)
         largest = [support[rows.slots < 0].max(initial=0) for rows in self.held.values()]
@@ -366,21 +360,21 @@ class BoundedRows(RowStore):
 def rows_from(
     kind: str, arrays: Mapping[str, NDArray[Any]], interactions: Interactions
 ) -> RowStore:
-    """Put a row store together again from its kind and its arrays.
+    """Restore a row store from its kind and its arrays.
 
     Parameters
     ----------
     kind : {"dense", "bounded", "on-demand", "none"}
-        The store's `kind`.
+        Kind of the store.
     arrays : mapping of str to array
-        What its `arrays` gave.
+        Result of its method `arrays`.
     interactions : Interactions
-        The profiles behind it; only dense rows do without users.
+        Profiles of the store; only dense rows work without users.
 
     Raises
     ------
     ValueError
-        If there is no such kind, or an index leads out of its array.
+        If the kind is unknown, or an index is out of range.
 
     Examples
     --------
@@ -396,15 +390,15 @@ def rows_from(
     if kind == NoRows.kind:
         return NoRows()
     if kind not in (OnDemandRows.kind, BoundedRows.kind):
-        raise ValueError(f"there are no {kind} rows")
+        raise ValueError(f"unknown kind of rows: {kind}")
     codes = interactions.item_codes
-    if kind == BoundedRows.kind:  # what counts every row when asked for holds nothing at all
+    if kind == BoundedRows.kind:  # on-demand rows use no memory of their own
         codes = narrow_codes(codes, interactions.n_items)
     longest = int(np.diff(interactions.offsets).max(initial=0))
     following, preceding = (
         Spans.from_arrays(side, arrays, codes) for side in ("following", "preceding")
     )
-    # Before anything is counted: kernels do not look where they read and write.
+    # Before anything is counted: kernels check no bounds.
     for spans in (following, preceding):
         spans.check(longest)
     if kind == OnDemandRows.kind:

@@ -1,6 +1,6 @@
-"""Counts that grow with every event, exactly as if all had been counted together.
+"""Precedence statistics that grow by events, identical to a full count.
 
-What was added to rows is written down, and added as they are read.
+Changes of rows are logged, and applied when rows are read.
 """
 
 from __future__ import annotations
@@ -14,13 +14,7 @@ from surerec._memory import available_memory
 from surerec.errors import InputError, NoUsersError
 from surerec.interactions import GrowingInteractions
 from surerec.precedence._kernels import add_logged, count_in_place, log_pairs, move_in_order
-from surerec.precedence._rows import (
-    RowStore,
-    check_fits,
-    linear_budget,
-    of_matrix,
-    read_rows,
-)
+from surerec.precedence._rows import RowStore, check_fits, linear_budget, of_matrix, read_rows
 from surerec.precedence._statistics import PrecedenceStatistics, count_precedence
 
 if TYPE_CHECKING:
@@ -31,12 +25,12 @@ if TYPE_CHECKING:
     from surerec.precedence._spans import Direction, Ties
 
 _FIRST_TIME, _LAST_TIME = -(2**63), 2**63 - 1
-_CHUNK: Final = 32  # columns that a row gains, side by side
-_LEAST_CURRENT: Final = 1 << 26  # bytes of rows that are kept up to date
+_CHUNK: Final = 32  # log entries of a row that are adjacent
+_LEAST_CURRENT: Final = 1 << 26  # minimum bytes for current rows
 
 
 class _Log:
-    """What the rows of one direction gained and lost, in chunks that are linked backwards."""
+    """Log of changes of the rows of one direction, in chunks that are linked backwards."""
 
     def __init__(self, n_items: int) -> None:
         self._entries = np.empty((64, _CHUNK), dtype=np.int32)
@@ -47,11 +41,11 @@ class _Log:
 
     @property
     def nbytes(self) -> int:
-        """Memory that is in use."""
+        """Used memory in bytes."""
         return self._n_chunks * _CHUNK * self._entries.itemsize
 
     def write(self, rows: NDArray[np.uint32], columns: NDArray[np.uint32], *, minus: bool) -> None:
-        """Write down pairs, one of the two being the same for all."""
+        """Log pairs; either `rows` or `columns` has length one."""
         needed = self._n_chunks + max(len(rows), len(columns))
         if needed > len(self._previous):
             more = max(needed, 2 * len(self._previous)) - len(self._previous)
@@ -63,14 +57,14 @@ class _Log:
         self._n_chunks = log_pairs(*parts, self._n_chunks, rows, columns, minus)
 
     def add_to(self, items: NDArray[np.int64], matrix: NDArray[Any]) -> None:
-        """Add what the rows of some items gained to a matrix of these rows."""
+        """Apply the logged changes of items to a matrix of their rows."""
         add_logged(self._entries, self._previous, self._tails, self._filled, items, matrix)
 
 
 class _Current:
-    """Rows as they are now, each put together when it is first read and then kept up to date.
+    """Current rows: built on first read and then updated in place.
 
-    They have room for more items than there are: the columns behind are zero.
+    Rows have spare columns, filled with zeros, for new items.
     """
 
     def __init__(self, n_items: int, counter: np.dtype[Any], n_interactions: int) -> None:
@@ -78,22 +72,22 @@ class _Current:
         most = min(available_memory() // 16, linear_budget(n_interactions))
         most = max(_LEAST_CURRENT, most)
         n_rows = min(width, max(1, most // (width * counter.itemsize)))
-        # Memory that is never written to is never taken.
+        # Pages that are never written use no memory.
         self.matrix = np.empty((n_rows, width), dtype=counter)
         self._slots = np.full(width, -1, dtype=np.int64)
         self._n_used = 0
 
     def holds(self, n_items: int, counter: np.dtype[Any]) -> bool:
-        """Return whether so many items, and counts of this type, have room in its rows."""
+        """Return whether rows fit this number of items and this type of counts."""
         return bool(n_items <= self.matrix.shape[1] and counter == self.matrix.dtype)
 
     def slots(self, items: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the slots of some items' rows, and which of the items are not there yet."""
+        """Return the slots of the rows of items, and the items whose rows are missing."""
         found = self._slots[items]
         if found.min(initial=0) >= 0:
             return found, items[:0]
         missing = np.unique(items[found < 0])
-        if len(missing) + self._n_used > len(self.matrix):  # begin anew with what is asked for
+        if len(missing) + self._n_used > len(self.matrix):  # start over with the requested rows
             self._slots[:] = -1
             self._n_used, missing = 0, np.unique(items)
         self._slots[missing] = self._n_used + np.arange(len(missing))
@@ -101,25 +95,25 @@ class _Current:
         return self._slots[items], missing
 
     def count(self, rows: NDArray[np.uint32], columns: NDArray[np.uint32], *, minus: bool) -> None:
-        """Count pairs in the rows that are there."""
+        """Count pairs in the rows that exist."""
         count_in_place(self.matrix, self._slots, rows, columns, minus)
 
 
 class GrowingRows(RowStore):
-    """Another store's rows, which stay as they are, with what was added as rows are read.
+    """Rows of a base store plus changes since; the base is not changed.
 
-    A row is put together when it is first asked for, and is then counted on in place. What the rows
-    of the base gained is logged. The rows of new items are counted from the profiles of the users
-    who consumed them: a log of them would grow with the square of a profile of new items.
+    A row is built on first use and then updated in place. Changes of base rows are logged. Rows of
+    new items are counted from the profiles of their consumers, because a log would grow with the
+    square of the profile length.
 
     Parameters
     ----------
     base : RowStore
-        The rows to begin with.
+        The initial rows.
     profiles : GrowingInteractions
-        The profiles, with nothing added yet.
+        The profiles, without any added event.
     ties : {"order", "strict"}
-        Whether items of one instant precede each other in the order of the source, or not at all.
+        Whether items with equal times precede each other in the order of the source, or not at all.
     """
 
     def __init__(self, base: RowStore, profiles: GrowingInteractions, ties: Ties) -> None:
@@ -131,7 +125,7 @@ class GrowingRows(RowStore):
         self._n_base = n_items
         self.n_items = n_items
         self.is_wide = False
-        """Whether a count may be too large for 16 bits."""
+        """Whether a count may exceed 16 bits."""
         self._logs: dict[Direction, _Log] = {
             "followers": _Log(n_items),
             "predecessors": _Log(n_items),
@@ -141,11 +135,11 @@ class GrowingRows(RowStore):
 
     @property
     def nbytes(self) -> int:
-        """Memory that what was added takes."""
+        """Memory of the changes in bytes."""
         return sum(log.nbytes for log in self._logs.values())
 
     def fit(self, n_items: int) -> None:
-        """Have rows and columns for so many items."""
+        """Set the number of items."""
         self.n_items = n_items
         self._current = {
             direction: current
@@ -154,7 +148,7 @@ class GrowingRows(RowStore):
         }
 
     def place(self, placed: Placed, *, minus: bool = False) -> None:
-        """Count, or uncount, an item at its place among the others of a profile."""
+        """Add, or subtract, the pairs of an item with the other items of a profile."""
         item = np.array([placed.item], dtype=np.uint32)
         before, after = self._around(placed)
         if placed.item >= self._n_base:
@@ -166,9 +160,9 @@ class GrowingRows(RowStore):
         self._count("predecessors", after, item, minus=minus)
 
     def _around(self, placed: Placed) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-        """Return the items before and after one in a profile."""
+        """Return the items before and after a placed item."""
         first = last = placed.place
-        if self._ties == "strict":  # what shares its instant neither precedes it nor follows
+        if self._ties == "strict":  # items with the same time neither precede nor follow
             first = int(np.searchsorted(placed.times, placed.time, side="left"))
             last = int(np.searchsorted(placed.times, placed.time, side="right"))
         return placed.items[:first], placed.items[last:]
@@ -185,7 +179,7 @@ class GrowingRows(RowStore):
             return
         in_base = rows[rows < self._n_base]
         if len(in_base):
-            # One row has many columns, or many rows have one: so have those of the base.
+            # Either rows or columns has length one, also after the filter.
             self._logs[direction].write(in_base, columns, minus=minus)
         if direction in self._current:
             self._current[direction].count(rows, columns, minus=minus)
@@ -193,31 +187,31 @@ class GrowingRows(RowStore):
     def block(
         self, direction: Direction, items: NDArray[np.integer]
     ) -> NDArray[np.unsignedinteger]:
-        """Return the rows of several items as they are now, in a matrix of their own."""
-        wanted = np.asarray(items, dtype=np.int64)
-        counter = self._counter(direction, wanted)
-        check_fits(len(wanted), self.n_items, counter)
-        matrix = np.empty((len(wanted), self.n_items), dtype=counter)
-        self._put_together(direction, wanted, matrix)
+        """Return a copy of the current rows of several items."""
+        codes = np.asarray(items, dtype=np.int64)
+        counter = self._counter(direction, codes)
+        check_fits(len(codes), self.n_items, counter)
+        matrix = np.empty((len(codes), self.n_items), dtype=counter)
+        self._build(direction, codes, matrix)
         return matrix
 
     def source(self, direction: Direction, items: NDArray[np.int64]) -> RowSource:
-        """Return the rows of several items where they are kept up to date.
+        """Return the current rows of several items without a copy.
 
-        They may be longer than there are items; what is behind is zero.
+        Rows may be longer than the number of items; spare columns are zero.
         """
-        wanted = np.asarray(items, dtype=np.int64)
-        counter = self._counter(direction, wanted)
+        codes = np.asarray(items, dtype=np.int64)
+        counter = self._counter(direction, codes)
         current = self._current.get(direction)
         if current is None or not current.holds(self.n_items, counter):
             current = _Current(self.n_items, counter, self._profiles.n_rows)
             self._current[direction] = current
-        if len(wanted) > len(current.matrix) and len(np.unique(wanted)) > len(current.matrix):
-            return of_matrix(self.block(direction, wanted))  # more rows than are kept at once
-        slots, missing = current.slots(wanted)
+        if len(codes) > len(current.matrix) and len(np.unique(codes)) > len(current.matrix):
+            return of_matrix(self.block(direction, codes))  # more rows than fit
+        slots, missing = current.slots(codes)
         if len(missing):
             rows = np.empty((len(missing), current.matrix.shape[1]), dtype=counter)
-            self._put_together(direction, missing, rows)
+            self._build(direction, missing, rows)
             current.matrix[current.slots(missing)[0]] = rows
         return of_matrix(current.matrix, slots)
 
@@ -229,12 +223,10 @@ class GrowingRows(RowStore):
             self._counters[direction] = one.counter
         return self._counters[direction]
 
-    def _put_together(
-        self, direction: Direction, items: NDArray[np.int64], matrix: NDArray[Any]
-    ) -> None:
-        """Write the rows of some items, as they are now, into those of a matrix."""
+    def _build(self, direction: Direction, items: NDArray[np.int64], matrix: NDArray[Any]) -> None:
+        """Write the current rows of items into a matrix."""
         in_base = items < self._n_base
-        # New items have no row yet: any other's is read in its place, and emptied.
+        # New items have no base row: row 0 is read instead and cleared.
         base = self.base.source(direction, np.where(in_base, items, 0))
         read_rows(base, self._n_base, matrix)
         matrix[~in_base] = 0
@@ -243,24 +235,23 @@ class GrowingRows(RowStore):
             self._add_new(direction, int(items[place]), matrix[place])
 
     def _add_new(self, direction: Direction, item: int, row: NDArray[Any]) -> None:
-        """Add the counts of a new item to its empty row."""
+        """Count the row of a new item, which is empty."""
         for user in self._consumers.get(item, ()):
             before, after = self._around(self._profiles.placed(user, item))
-            row[after if direction == "followers" else before] += 1  # each item is there once
+            row[after if direction == "followers" else before] += 1  # profiles have no repeats
 
 
 class GrowingStatistics(PrecedenceStatistics):
-    """Precedence statistics that take in events, and are then as if counted with them.
+    """Precedence statistics that grow by events, identical to a count of all events.
 
-    Counts, support and the order of popularity are those of a count of all events, to the last
-    one; the base is neither copied nor changed. An event costs time in proportion to its user's
-    profile, forgetting a user in proportion to its square. Nothing here is safe for several threads
-    if one of them adds.
+    Counts, support and popularity ranks are exact; the base is neither copied nor changed. The time
+    of an event is proportional to the length of its user's profile, that of forgetting a user to
+    its square. Reading while another thread adds events is not safe.
 
     Parameters
     ----------
     base : PrecedenceStatistics
-        Counts of profiles.
+        Statistics counted from profiles.
 
     Examples
     --------
@@ -284,16 +275,16 @@ class GrowingStatistics(PrecedenceStatistics):
         check_kind("base", base, PrecedenceStatistics, "counts (see surerec.count_precedence)")
         if base.n_users > base.interactions.n_users:
             raise NoUsersError(
-                "Counts that were given without profiles cannot grow: count profiles."
+                "Statistics built from counts cannot grow. Use count_precedence on interactions."
             )
         if not base.rows.has_counts:
             raise InputError(
-                "Who took what before what was not counted here, so that no counts can grow: fit a "
-                "measure of precedence."
+                "These statistics have no precedence counts, so they cannot grow. Fit a precedence "
+                "measure."
             )
         self.base = base
         self._room = base.n_items
-        self._lost = set(np.flatnonzero(base.support == 0).tolist())  # nobody takes them
+        self._lost = set(np.flatnonzero(base.support == 0).tolist())  # items without consumers
         self._support = base.support.astype(np.uint32)
         self._order = np.argsort(-base.support.astype(np.int64), kind="stable")
         self._places = np.empty(base.n_items, dtype=np.int64)
@@ -307,31 +298,31 @@ class GrowingStatistics(PrecedenceStatistics):
             ties=base.ties,
             popularity=self._places,
         )
-        self.has_profiles = True  # even if nobody is there yet
+        self.has_profiles = True  # even without users
         self.n_added = 0
         self._widen()
 
     @property
     def n_user_codes(self) -> int:
-        """How many codes users have: forgotten ones keep theirs, and count no more."""
+        """Number of user codes; forgotten users keep theirs."""
         return self.interactions.n_users
 
     @property
     def _unconsumed(self) -> NDArray[np.int64]:
-        """Items that nobody consumes any more."""
+        """Codes of items without consumers."""
         return np.fromiter(self._lost, dtype=np.int64)
 
     def add(self, user: Any, item: Any, time: int) -> bool:
-        """Take in that somebody took something, by id; return whether that changed anything.
+        """Add an interaction, by ids; return whether it changed the statistics.
 
-        It does not if they had taken it before that time.
+        It does not if the user consumed the item before that time.
 
         Parameters
         ----------
         user, item : id
-            Known ones or new.
+            Known or new ids.
         time : int
-            In microseconds since 1970; later or earlier than what is known.
+            Microseconds since 1970, in any order.
         """
         when = check_whole("time", time, lowest=_FIRST_TIME, highest=_LAST_TIME)
         self.interactions.items.check(item)
@@ -345,7 +336,7 @@ class GrowingStatistics(PrecedenceStatistics):
                 return False
             self._uncount(who, what)
         placed = self.interactions.insert(who, what, when)
-        assert placed is not None  # noqa: S101  # it was taken out
+        assert placed is not None  # noqa: S101  # it was removed
         self.rows.place(placed)
         move_in_order(self._order_now(), self.popularity, self.support, what, 1)
         self._lost.discard(what)
@@ -354,12 +345,12 @@ class GrowingStatistics(PrecedenceStatistics):
         return True
 
     def forget(self, user: Any) -> None:
-        """Be as if a user, by id, had never been there.
+        """Remove a user, by id, with all interactions.
 
         Raises
         ------
         UnknownIdError
-            If nobody is known by that id.
+            If the user is unknown.
         """
         who = self.interactions.users.code(user)
         for item in self.interactions.consumed(who)[::-1].tolist():
@@ -368,11 +359,11 @@ class GrowingStatistics(PrecedenceStatistics):
         self.n_users -= 1
 
     def settled(self) -> PrecedenceStatistics:
-        """Count all that is known now from the beginning: a base for the next."""
+        """Recount the current interactions: the base of new growing statistics."""
         return count_precedence(self.interactions.settled(), ties=self.ties)
 
     def _uncount(self, user: int, item: int) -> None:
-        self.rows.place(self.interactions.take_out(user, item), minus=True)
+        self.rows.place(self.interactions.remove(user, item), minus=True)
         move_in_order(self._order_now(), self.popularity, self.support, item, -1)
         if not self.support[item]:
             self._lost.add(item)
@@ -381,7 +372,7 @@ class GrowingStatistics(PrecedenceStatistics):
         return self._order[: self.n_items]
 
     def _widen(self) -> None:
-        """Count in 32 bits as soon as two items have more takers than 16 bits hold."""
+        """Switch to 32 bits once two items have more consumers than 16 bits hold."""
         if self.n_items > 1 and self.support[self._order[1]] > np.iinfo(np.uint16).max:
             self.rows.is_wide = True
 
@@ -395,7 +386,7 @@ class GrowingStatistics(PrecedenceStatistics):
                 np.concatenate((array[:before], np.zeros(self._room - before, dtype=array.dtype)))
                 for array in (self._support, self._order, self._places)
             )
-        for item in range(before, now):  # nobody took it yet, and it comes last
+        for item in range(before, now):  # no consumers yet, so it is last
             self._order[item] = self._places[item] = item
             self._support[item] = 0
         self.support, self.popularity = self._support[:now], self._places[:now]

@@ -1,8 +1,7 @@
-"""How precedence is counted: pure functions on arrays that release the GIL.
+"""Kernels of precedence counts: pure functions on arrays that release the GIL.
 
-Row-wise (Gustavson): for one item, walk the spans of profiles that follow (or precede) it, adding
-into that item's row alone. Loop indices are unsigned, because numba tests signed ones for
-wrap-around at every read.
+Counting is row-wise (Gustavson): for each item, the spans of profiles that follow (or precede) it
+are added to its row. Loop indices are unsigned, because numba checks signed ones for wrap-around.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 _MOST_IN_16_BITS = 2**16 - 1
 _NARROW = 2  # bytes
-_GROUP = 16  # counts that are looked at together, as most groups of a rare item are empty
+_GROUP = 16  # counts tested together, because most groups of a rare item are empty
 
 
 @njit(nogil=True, cache=True)
@@ -31,7 +30,7 @@ def count_rows(
     items: NDArray[Any],
     rows: NDArray[Any],
 ) -> None:
-    """Count the rows of items `first` … `last` − 1 into ``rows``, which holds zeros.
+    """Count the rows of items `first` … `last` − 1 into ``rows``, which must be zero.
 
     The spans of item ``i`` are ``items[starts[k]:stops[k]]`` for ``k`` from ``span_offsets[i]``
     to ``span_offsets[i + 1] - 1``.
@@ -53,7 +52,7 @@ def count_listed(
     items: NDArray[Any],
     rows: NDArray[Any],
 ) -> None:
-    """Count the rows of some items, each into its slot of ``rows``, whatever that held before."""
+    """Count the rows of items into their slots of ``rows``, which are overwritten."""
     for k in range(len(listed)):
         into = rows[slots[k] : slots[k] + 1]
         into[0, :] = 0
@@ -71,9 +70,9 @@ def find_spans(
     starts: NDArray[Any],
     stops: NDArray[Any],
 ) -> None:
-    """For each place in the profiles of users `first` … `last` − 1, find what follows or precedes.
+    """Find the span that follows or precedes each position of users `first` … `last` − 1.
 
-    With `strict`, what shares the instant does neither.
+    With `strict`, items with the same time neither follow nor precede.
     """
     for user in range(first, last):
         begin, end = offsets[user], offsets[user + 1]
@@ -102,10 +101,10 @@ def subtract_users(
     following: bool,  # noqa: FBT001
     rows: NDArray[Any],
 ) -> None:
-    """Subtract what some users contributed to the rows of items; ``rows[k]`` is that of items[k].
+    """Subtract the contribution of users from the rows of items; ``rows[k]`` is that of items[k].
 
-    User u took ``taken[offsets[u]:offsets[u + 1]]``, each item once, at these instants: one that is
-    smaller comes before.
+    User u consumed ``consumed[offsets[u]:offsets[u + 1]]``, each item once, in the order of
+    ``instants``.
     """
     when = np.full(rows.shape[1], -1, np.int64)
     for user in range(len(offsets) - 1):
@@ -127,10 +126,10 @@ def subtract_users(
 def compress_rows(
     rows: NDArray[Any], most: int
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.uint32], NDArray[Any]]:
-    """Return the counts that are not zero: where each row's end, which rows stay, items, counts.
+    """Return the nonzero counts: the end of each row, a mask of dense rows, items and counts.
 
-    A row with more than `most` of them, none beyond 16 bits, stays as it is, which takes less
-    memory; it gives no counts.
+    A row with more than `most` nonzero counts, none above 16 bits, stays dense, which is smaller;
+    its counts are not returned.
     """
     n_rows, n_items = rows.shape
     ends, stay = np.zeros(n_rows + 1, np.int64), np.zeros(n_rows, np.bool_)
@@ -138,8 +137,8 @@ def compress_rows(
         n_found = np.count_nonzero(rows[k])
         stay[k] = n_found > most and (rows.itemsize == _NARROW or rows[k].max() <= _MOST_IN_16_BITS)
         ends[k + 1] = ends[k] + (0 if stay[k] else n_found)
-    room = ends[n_rows] + 1
-    items, counts = np.empty(room, np.uint32), np.empty(room, rows.dtype)
+    size = ends[n_rows] + 1
+    items, counts = np.empty(size, np.uint32), np.empty(size, rows.dtype)
     for k in range(n_rows):
         place, row = np.uint64(ends[k]), rows[k]
         for left in range(0, n_items if ends[k + 1] > ends[k] else 0, _GROUP):
@@ -148,7 +147,7 @@ def compress_rows(
             for j in range(np.uint64(left), np.uint64(right)):
                 seen |= row[j]
             if seen:
-                # Written in any case, and again if it was zero: no branch to mispredict.
+                # Always written and overwritten after a zero: no branch to mispredict.
                 for j in range(np.uint64(left), np.uint64(right)):
                     items[place], counts[place] = j, row[j]
                     place += np.uint64(row[j] != 0)
@@ -166,11 +165,11 @@ def log_pairs(
     columns: NDArray[np.uint32],
     minus: bool,  # noqa: FBT001  # a kernel takes positional arguments only
 ) -> int:
-    """Write down one more, or one less, in some rows and columns; return the number of chunks.
+    """Log +1, or −1, for pairs of rows and columns; return the number of chunks.
 
-    One of `rows` and `columns` may have length one, for all of the other. What a row gains is in
-    chunks of `entries`, linked from the last one back: that of row ``r`` is ``tails[r]``, −1 for
-    none, and has ``filled[r]`` columns, with all bits turned where one is taken away.
+    Either `rows` or `columns` may have length one and is then broadcast. The log of a row is a list
+    of chunks of `entries`, linked backwards. The last chunk of row ``r`` is ``tails[r]``, −1 for
+    none, with ``filled[r]`` columns. Inverted bits mean −1.
     """
     n, size = max(len(rows), len(columns)), entries.shape[1]
     for k in range(n if min(len(rows), len(columns)) else 0):
@@ -195,7 +194,7 @@ def add_logged(
     items: NDArray[np.int64],
     matrix: NDArray[Any],
 ) -> None:
-    """Add to row ``k`` of the matrix what was written down for item ``items[k]``."""
+    """Apply the log of item ``items[k]`` to row ``k`` of the matrix."""
     for k in range(len(items)):
         if items[k] >= len(tails):  # a new item, whose row is not logged
             continue
@@ -219,7 +218,7 @@ def count_in_place(
     columns: NDArray[np.uint32],
     minus: bool,  # noqa: FBT001
 ) -> None:
-    """Count pairs, as `log_pairs` does, in those rows that are in the matrix: in their slots."""
+    """Count pairs as `log_pairs` does, directly in the rows that are in the matrix."""
     n = max(len(rows), len(columns)) if min(len(rows), len(columns)) else 0
     for k in range(n):
         slot = slots[rows[k if len(rows) > 1 else 0]]
@@ -239,12 +238,12 @@ def move_in_order(
     item: int,
     by: int,
 ) -> None:
-    """Change an item's support by one, and keep `order` by support, the equally popular by code."""
+    """Change an item's support by one, and keep `order` sorted by support, then by code."""
     new = np.int64(support[item]) + by
     support[item] = np.uint32(new)
     place = places[item]
     low, high = (0, place) if by > 0 else (place + 1, len(order))
-    while low < high:  # the first that comes behind it now
+    while low < high:  # find its new position
         middle = (low + high) >> 1
         other = order[middle]
         its = np.int64(support[other])

@@ -1,8 +1,8 @@
-"""All rows at once: profiles indexed by groups of sixteen items, each counted in one walk.
+"""Counting of all rows at once, in groups of sixteen items with vector instructions.
 
-What follows an item in a profile also follows each item before it. So the spans of sixteen items
-in one profile are walked once, from the first of the items on, adding a vector of sixteen ones and
-zeros, its lanes, at each place: a one for each of the items that was passed.
+What follows an item in a profile also follows each item before it. So one pass over a profile
+counts sixteen items: at each position it adds a vector of ones and zeros (lanes), with a one for
+each of the items that came before.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ if TYPE_CHECKING:
     from surerec.precedence._spans import Ties
 
 LANES = 16
-"""Rows that are counted together: counters of 16 bits that fill a vector of 256."""
+"""Rows counted together: counters of 16 bits that fill a vector of 256 bits."""
 
 LANE_BITS = 4
-"""The lowest bits of what `place_spans` writes as a start: the item's lane."""
+"""Number of lowest bits of a start that hold the item's lane."""
 
-_AHEAD = 12  # spans; the memory behind a span arrives while the ones before it are counted
-_LINES = 4  # of the cache, asked for at the beginning of a span; longer ones the processor foresees
+_AHEAD = 12  # spans to prefetch
+_LINES = 4  # cache lines to prefetch per span; the processor prefetches longer spans itself
 _LINE = 64  # bytes
-_GROUPS = 4  # written together, so that a column is written in whole lines of the cache
+_GROUPS = 4  # written together, so that columns fill whole cache lines
 _ITEMS = _GROUPS * LANES
 _MOST_IN_16_BITS = 2**16 - 1
-_BLOCKS_PER_THREAD = 48  # small ones at the end, when the other thread may be done
-_INDEXED_PER_THREAD = 4  # blocks; each has a cursor for every group
-_STEPS_A_ROW = 2  # that writing a count takes as long as
+_BLOCKS_PER_THREAD = 48  # small blocks balance the load
+_INDEXED_PER_THREAD = 4  # blocks; each needs a cursor for every group
+_STEPS_A_ROW = 2  # cost of writing a count, in steps of counting
 
 
 @intrinsic
 def _prefetch(_context: Any, array: Any, index: Any) -> Any:
-    """Ask for the cache line of ``array[index]`` before it is needed; a hint, never a fault."""
+    """Prefetch the cache line of ``array[index]``."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array_type, index_type = signature.args
@@ -71,10 +71,9 @@ def _prefetch(_context: Any, array: Any, index: Any) -> Any:
 
 @intrinsic
 def _add_lanes(_context: Any, items: Any, begin: Any, end: Any, lanes: Any, counters: Any) -> Any:
-    """Add one to the counters of ``items[begin:end]``, in those lanes whose bit is set.
+    """Add one to the counters of ``items[begin:end]`` in the lanes whose bit is set.
 
-    Written as vectors, because the compiler keeps sixteen numbers of 16 bits that are added to
-    memory neither together nor in a register.
+    Explicit vectors, because the compiler does not vectorise this loop.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -112,10 +111,10 @@ def place_spans(
     starts: NDArray[Any],
     stops: NDArray[Any],
 ) -> None:
-    """Write the span that follows each place of users `first` … `last` − 1 behind its group's.
+    """Append the span after each position of users `first` … `last` − 1 to the spans of its group.
 
-    A group is sixteen items. A start has the item's lane, its place in the group, in its lowest
-    bits. With `strict`, what shares the instant does not follow.
+    A group is sixteen items. The lowest bits of a start are the item's lane, its position in the
+    group. With `strict`, items with the same time do not follow.
     """
     for user in range(first, last):
         begin, end = np.uint64(offsets[user]), np.uint64(offsets[user + 1])
@@ -142,9 +141,9 @@ def count_lanes(
     items: NDArray[Any],
     counters: NDArray[np.uint16],
 ) -> None:
-    """Add what the spans `first` … `last` − 1 of one group hold to its counters, item by lane.
+    """Count the spans `first` … `last` − 1 of one group into its counters, item by lane.
 
-    The spans of a profile are beside each other, in its order.
+    The spans of a profile are adjacent, in its order.
     """
     begin, end, all_spans = np.uint64(first), np.uint64(last), np.uint64(len(starts))
     lanes, before = np.uint64(0), np.uint64(0)
@@ -158,7 +157,7 @@ def count_lanes(
         lane = np.uint64(1) << (start & np.uint64(LANES - 1))
         lanes = lanes | lane if stop == before else lane
         before, until, after = stop, stop, k + np.uint64(1)
-        if after < end:  # as far as the next span of the profile, which has a lane more
+        if after < end:  # until the next span of the profile, which adds a lane
             following = np.uint64(starts[after]) >> np.uint64(LANE_BITS)
             until = following if np.uint64(stops[after]) == stop else stop
         _add_lanes(items, start >> np.uint64(LANE_BITS), until, lanes, counters)  # type: ignore[call-arg]
@@ -166,7 +165,7 @@ def count_lanes(
 
 @njit(nogil=True, cache=True)
 def empty_into(counters: NDArray[np.uint16], wide: NDArray[np.uint32]) -> None:
-    """Add counters to wider ones, and begin again at zero."""
+    """Add counters to wider ones, and reset them."""
     for item in range(len(counters)):
         for lane in range(LANES):
             wide[item, lane] += counters[item, lane]
@@ -177,9 +176,9 @@ def empty_into(counters: NDArray[np.uint16], wide: NDArray[np.uint32]) -> None:
 def write_counts(
     counters: NDArray[Any], first: int, matrix: NDArray[Any], transposed: NDArray[Any]
 ) -> None:
-    """Write the counts of the items from `first` on, several groups, as rows and as columns.
+    """Write the counts of groups of items, from `first` on, as rows and as columns.
 
-    The counters are zero afterwards.
+    The counters are reset.
     """
     n_items = matrix.shape[1]
     for left in range(0, n_items, LANES):
@@ -199,21 +198,21 @@ def write_counts(
 
 
 class Popular(NamedTuple):
-    """What was counted to find out how wide counts are, so that it is counted once."""
+    """Counts of popular items, which determine the width of counts; kept to avoid a recount."""
 
     counter: np.dtype[Any]
     """The narrowest integers that hold every count."""
     counted: dict[int, NDArray[np.unsignedinteger]]
-    """Counters by block of items."""
+    """Counts by block of items."""
 
 
 @dataclass(frozen=True)
 class GroupedSpans:
-    """Spans that follow the items of a group, group after group, those of a profile together.
+    """Spans that follow the items of each group, sorted by group and then by profile.
 
-    The spans of group ``g``, which are items ``16 g`` … ``16 g + 15``, are
+    The spans of group ``g``, items ``16 g`` … ``16 g + 15``, are
     ``items[starts[k] >> 4 : stops[k]]`` for ``k`` in ``range(offsets[g], offsets[g + 1])``; the
-    item is that of lane ``starts[k] & 15``.
+    item has lane ``starts[k] & 15``.
     """
 
     support: NDArray[np.int64]
@@ -229,25 +228,25 @@ class GroupedSpans:
 
     @cached_property
     def work(self) -> NDArray[np.int64]:
-        """About how long each block of items takes, in places that are walked."""
+        """Estimated work of each block of items, in positions visited."""
         n_groups = len(self.offsets) - 1
         n_spans = np.diff(self.offsets[np.r_[0:n_groups:_GROUPS, n_groups]])
-        # A span is half of a profile on average, and items of one group share it.
+        # On average a span is half a profile, and items of one group share it.
         length = int((self.stops - (self.starts >> LANE_BITS)).sum()) // max(len(self.stops), 1)
         return n_spans * length + _STEPS_A_ROW * _ITEMS * self.n_items
 
     def count_popular(self) -> Popular:
-        """Find the narrowest integers that hold every count: half the memory, and its traffic.
+        """Find the narrowest integers for all counts, to halve the memory.
 
-        Only rows of items with more takers than 16 bits can count need a look. They are counted
-        from the most popular on: the first that 16 bits do not hold is enough.
+        Only items with more consumers than 16 bits hold are counted, most popular first, until one
+        count exceeds 16 bits.
         """
         heads = too_popular(self.support)
         heads = heads[np.argsort(-self.support[heads], kind="stable")]
         blocks = list(dict.fromkeys((heads // _ITEMS).tolist()))
         beyond = list[int]()
 
-        def look(block: int) -> NDArray[np.unsignedinteger] | None:
+        def count(block: int) -> NDArray[np.unsignedinteger] | None:
             if beyond:
                 return None
             counted = self._count_wide(block)
@@ -256,14 +255,14 @@ class GroupedSpans:
                 beyond.append(largest)
             return counted.astype(narrowest(largest), copy=False)
 
-        looked = zip(blocks, run_blocks(look, blocks), strict=True)
-        counted = {block: counts for block, counts in looked if counts is not None}
+        results = zip(blocks, run_blocks(count, blocks), strict=True)
+        counted = {block: counts for block, counts in results if counts is not None}
         return Popular(narrowest(max(beyond, default=0)), counted)
 
     def count_both(
         self, advance: Callable[[float], None], popular: Popular | None = None
     ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.unsignedinteger]]:
-        """Count every item's row on all cores, and the other direction, which is the transpose."""
+        """Count all rows on all cores; return the matrix and its transpose."""
         popular = popular or self.count_popular()
         matrix = np.empty((self.n_items, self.n_items), dtype=popular.counter)
         transposed, work = np.empty_like(matrix), self.work
@@ -291,14 +290,14 @@ class GroupedSpans:
         return range(block * _GROUPS, min((block + 1) * _GROUPS, len(self.offsets) - 1))
 
     def _counters(self, counter: np.dtype[Any]) -> NDArray[Any]:
-        """Make counters of a block, each group's at an address that vectors like."""
+        """Allocate counters of a block, aligned for vector instructions."""
         shape = (_GROUPS, self.n_items, LANES)
-        room = np.zeros(int(np.prod(shape)) * counter.itemsize + 64, dtype=np.uint8)
-        skip = -room.ctypes.data % 64
-        return room[skip : len(room) - 64 + skip].view(counter).reshape(shape)
+        buffer = np.zeros(int(np.prod(shape)) * counter.itemsize + 64, dtype=np.uint8)
+        skip = -buffer.ctypes.data % 64
+        return buffer[skip : len(buffer) - 64 + skip].view(counter).reshape(shape)
 
     def _count(self, block: int, counters: NDArray[np.uint16]) -> NDArray[np.uint16]:
-        """Count a block of items none of which has more takers than 16 bits count."""
+        """Count a block of items with at most 2¹⁶ − 1 consumers each."""
         groups = self._groups(block)
         for place, group in enumerate(groups):
             first, last = self.offsets[group], self.offsets[group + 1]
@@ -306,7 +305,7 @@ class GroupedSpans:
         return counters[: len(groups)]
 
     def _count_wide(self, block: int) -> NDArray[np.uint32]:
-        """Count a block of any items: profile by profile each count grows by one at the most."""
+        """Count a block of any items; a profile adds at most one to each count."""
         groups = self._groups(block)
         counters = self._counters(np.dtype(np.uint16))[0]
         wide = self._counters(np.dtype(np.uint32))[: len(groups)]
@@ -315,7 +314,7 @@ class GroupedSpans:
             while first < end:
                 last = min(first + _MOST_IN_16_BITS, end)
                 while last < end and self.stops[last] == self.stops[last - 1]:
-                    last -= 1  # the spans of a profile are counted together
+                    last -= 1  # keep the spans of a profile together
                 count_lanes(first, last, self.starts, self.stops, self.items, counters)
                 empty_into(counters, wide[place])
                 first = last
@@ -323,19 +322,19 @@ class GroupedSpans:
 
 
 def _worth(per_thread: int, work: int) -> int:
-    """Return how many blocks to cut work into: none so small that a thread does not pay."""
+    """Return the number of blocks: none so small that a thread does not pay."""
     return min(per_thread * available_threads(), 1 + work // SMALL_WORK)
 
 
 def lanes(interactions: Interactions, ties: Ties) -> GroupedSpans:
-    """Return, for each group of sixteen items, the parts of the profiles that follow them.
+    """Return the spans of profiles that follow each group of sixteen items.
 
     Parameters
     ----------
     interactions : Interactions
         The profiles.
     ties : {"order", "strict"}
-        Whether items of one instant follow each other in the order of the source, or not at all.
+        Whether items with equal times follow each other in the order of the source, or not at all.
 
     Examples
     --------
@@ -350,7 +349,7 @@ def lanes(interactions: Interactions, ties: Ties) -> GroupedSpans:
     n_blocks = _worth(_INDEXED_PER_THREAD, n_rows)
     blocks = list(enumerate(equal_blocks(np.diff(interactions.offsets), n_blocks)))
     counts = np.zeros((len(blocks), n_groups * LANES), dtype=np.int64)
-    # Half as wide codes are half as much to read, and what is read twice stays in the cache.
+    # Narrow codes halve the memory traffic.
     items = np.empty(n_rows, dtype=narrowest(max(n_items - 1, 0)))
 
     def count(block: tuple[int, tuple[int, int]]) -> None:
@@ -362,7 +361,7 @@ def lanes(interactions: Interactions, ties: Ties) -> GroupedSpans:
     list(run_blocks(count, blocks))
     in_groups = counts.reshape(len(blocks), n_groups, LANES).sum(axis=2)
     offsets = np.concatenate(([0], np.cumsum(in_groups.sum(axis=0))))
-    # Block b writes group g behind what the blocks before it hold of g: stable, with no locks.
+    # Block b writes group g behind the spans of earlier blocks: stable, without locks.
     cursors = np.cumsum(in_groups, axis=0) - in_groups + offsets[:-1]
     index = np.uint32 if n_rows < 2 ** (32 - LANE_BITS) else np.uint64
     starts, stops = np.empty(n_rows, dtype=index), np.empty(n_rows, dtype=index)

@@ -1,4 +1,4 @@
-"""Where rows of precedence counts come from: one class of stores, several strategies."""
+"""Stores of rows of precedence counts: one interface, several strategies."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class RowSource(NamedTuple):
-    """Rows of one direction, each wherever it is held.
+    """Rows of one direction for kernels, without copies.
 
-    Places count through the rows of `matrix`, those of `counted`, and then the compressed ones: row
-    c of them has ``counts[offsets[c]:offsets[c + 1]]`` at ``items[offsets[c]:offsets[c + 1]]``.
+    `places` index the rows of `matrix`, then those of `counted`, then compressed rows. Compressed
+    row c has ``counts[offsets[c]:offsets[c + 1]]`` at ``items[offsets[c]:offsets[c + 1]]``.
     """
 
     matrix: NDArray[np.unsignedinteger]
@@ -36,12 +36,12 @@ class RowSource(NamedTuple):
 
     @property
     def n_columns(self) -> int:
-        """Counts in a row."""
+        """Number of counts in a row."""
         return int(self.matrix.shape[1])
 
     @property
     def counter(self) -> np.dtype[Any]:
-        """What holds every count, wherever its row is."""
+        """Type that holds all counts."""
         held = self.matrix, self.counted, self.counts
         return np.result_type(*(array.dtype for array in held))
 
@@ -49,13 +49,13 @@ class RowSource(NamedTuple):
 _NO_OFFSETS = np.zeros(1, dtype=np.int64)
 _NO_ITEMS = np.empty(0, dtype=np.uint32)
 for _array in (_NO_OFFSETS, _NO_ITEMS):
-    _array.flags.writeable = False  # as the arrays of a store: kernels are compiled for one kind
+    _array.flags.writeable = False  # like the arrays of a store, so that kernels compile once
 
 
 def of_matrix(
     matrix: NDArray[np.unsignedinteger], places: NDArray[np.int64] | None = None
 ) -> RowSource:
-    """Return rows of a matrix, by default all, with nothing counted or compressed beside them."""
+    """Return rows of a matrix, by default all, as a row source."""
     places = np.arange(len(matrix)) if places is None else places
     if matrix.flags.writeable:
         matrix = matrix.view()
@@ -63,7 +63,7 @@ def of_matrix(
     return RowSource(matrix, matrix[:0], _NO_OFFSETS, _NO_ITEMS, matrix[:0].ravel(), places)
 
 
-@njit(nogil=True, inline="always")  # a call of it would take longer than a short tile
+@njit(nogil=True, inline="always")  # a call would be slower than a short tile
 def load(source: RowSource, k: int, left: int, tile: NDArray[Any]) -> None:
     """Write the columns of row `k` from `left` on into `tile`."""
     place, width = source.places[k], np.uint64(len(tile))
@@ -83,7 +83,7 @@ def load(source: RowSource, k: int, left: int, tile: NDArray[Any]) -> None:
 
 @njit(nogil=True, cache=True)
 def _load_compressed(source: RowSource, place: int, left: int, tile: NDArray[Any]) -> None:
-    """Write the same of a compressed row."""
+    """Write columns of a compressed row into `tile`."""
     low, end = source.offsets[place], source.offsets[place + 1]
     high, stop = end, left + len(tile)
     while low < high:
@@ -94,14 +94,14 @@ def _load_compressed(source: RowSource, place: int, left: int, tile: NDArray[Any
             high = middle
     last = low + len(tile) - 1
     if low <= last < end and source.items[low] == left and source.items[last] == stop - 1:
-        # No column is missing, as of rows that are compressed because 16 bits do not hold them.
+        # No zeros, as in rows that are compressed because of counts above 16 bits.
         for j in range(np.uint64(len(tile))):
             tile[j] = source.counts[np.uint64(low) + j]
         return
     tile[:] = 0
     while low < end and source.items[low] < stop:
         column = np.int64(source.items[low]) - left
-        if column >= 0:  # always, if the items ascend, which those of a stranger may not
+        if column >= 0:  # false only if the items of a damaged file do not ascend
             tile[column] = source.counts[low]
         low += 1
 
@@ -124,7 +124,7 @@ def _pick_compressed(
         out[j] = source.counts[low] if there else 0
 
 
-@njit(nogil=True, inline="always")  # a call of it would take longer than a few columns
+@njit(nogil=True, inline="always")  # a call would be slower than a few columns
 def pick(source: RowSource, k: int, columns: NDArray[np.int64], out: NDArray[Any]) -> None:
     """Write some columns of row `k`."""
     place, n_dense, n_counted = source.places[k], len(source.matrix), len(source.counted)
@@ -140,43 +140,42 @@ def pick(source: RowSource, k: int, columns: NDArray[np.int64], out: NDArray[Any
 
 @njit(nogil=True, cache=True)
 def read_rows(source: RowSource, n_columns: int, matrix: NDArray[Any]) -> None:
-    """Write every row into the row of a matrix, and zeros behind its columns."""
+    """Write all rows into a matrix, padded with zeros."""
     for k in range(len(source.places)):
         row = matrix[k, :n_columns]
         load(source, k, 0, row)
         matrix[k, n_columns:] = 0
 
 
-_SURELY_FITS = 1 << 26  # looking at the free memory costs more than so small a block
+_SURELY_FITS = 1 << 26  # bytes; below this, checking the free memory costs more than it helps
 _BYTES_AN_INTERACTION = 1 << 10
-_LEAST_BUDGET = 1 << 24  # bytes: so small a store may grow as it likes
+_LEAST_BUDGET = 1 << 24  # bytes
 
 
 class RowStore(ABC):
-    """Holds or counts rows of precedence counts; hides how from the rest of surerec.
+    """Base class of stores of precedence counts.
 
-    Rows are unsigned integers, as wide as the counts need, one for each item, and not to be written
-    to: make them wider before adding them up. A store answers the same whatever it holds and
-    whatever it counts when asked.
+    A row has one count for each item, in read-only unsigned integers as narrow as possible: widen
+    them before adding. Results do not depend on which rows are stored or counted on demand.
     """
 
     kind: ClassVar[str | None] = None
-    """The strategy by which a model folder calls it; None if it cannot be stored."""
+    """Name of the strategy in a model folder; None if it cannot be saved."""
     holds_all: ClassVar[bool] = False
-    """Whether every row of both directions lies in one matrix."""
+    """Whether all rows are in memory as matrices."""
     keeps_rows: ClassVar[bool] = False
-    """Whether rows asked for a moment ago are still there, and the same: to ask again is cheap."""
+    """Whether recent rows are cached, so that reading them again is cheap."""
     has_counts: ClassVar[bool] = True
-    """Whether there are rows at all."""
+    """Whether there are counts."""
 
     @abstractmethod
     def source(self, direction: Direction, items: NDArray[np.int64]) -> RowSource:
-        """Return the rows of several items for a kernel, with no copy where they are held."""
+        """Return the rows of several items for a kernel, without copies of stored rows."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays that make up the store, by their role in a model folder.
+        """Return the arrays of the store by their role in a model folder, without the profiles.
 
-        The profiles are not among them; :func:`rows_from` puts the store together again.
+        :func:`rows_from` restores the store.
         """
         return {}
 
@@ -192,11 +191,11 @@ class RowStore(ABC):
         return matrix
 
     def followers(self, item: int) -> NDArray[np.unsignedinteger]:
-        """Return ``PC(item, ·)``: how many users took each item after this one."""
+        """Return ``PC(item, ·)``: the number of users who consumed each item after this one."""
         return self._row("followers", item)
 
     def predecessors(self, item: int) -> NDArray[np.unsignedinteger]:
-        """Return ``PC(·, item)``: how many users took each item before this one."""
+        """Return ``PC(·, item)``: the number of users who consumed each item before this one."""
         return self._row("predecessors", item)
 
     def _row(self, direction: Direction, item: int) -> NDArray[np.unsignedinteger]:
@@ -206,17 +205,17 @@ class RowStore(ABC):
 
 
 def linear_budget(n_rows: int, n_fitted: int = 0) -> int:
-    """Return the bytes for rows of a catalogue to which events add items.
+    """Return the memory budget in bytes for rows of a catalogue that grows by events.
 
-    The rows of the fitted items have room for all counts among them. Beyond these, the budget grows
-    with the number of interactions, not with the square of the number of items.
+    It includes all counts of the fitted items. Beyond these, it grows with the number of
+    interactions, not with the square of the number of items.
 
     Parameters
     ----------
     n_rows : int
         Number of interactions.
     n_fitted : int, default=0
-        Number of items that no event added.
+        Number of items in the fit.
 
     Examples
     --------
@@ -228,15 +227,15 @@ def linear_budget(n_rows: int, n_fitted: int = 0) -> int:
 
 
 def check_fits(n_rows: int, n_items: int, counter: np.dtype[Any]) -> None:
-    """Refuse a profile whose rows would not fit in memory, before they are made."""
+    """Raise InputError if the rows of a history would not fit in memory."""
     needed = counter.itemsize * n_rows * n_items
     if needed < _SURELY_FITS:
         return
     free = available_memory()
     if needed > free:
         raise InputError(
-            f"The rows of a profile of {n_rows:,} items need {in_words(needed)}, and "
-            f"{in_words(free)} is free: give a shorter history."
+            f"A history of {n_rows:,} items needs {in_words(needed)}, and {in_words(free)} is "
+            "free. Pass a shorter history."
         )
 
 
@@ -247,20 +246,18 @@ class DenseRows(RowStore):
     holds_all = True
 
     def __init__(
-        self,
-        followers: NDArray[np.unsignedinteger],
-        predecessors: NDArray[np.unsignedinteger],
+        self, followers: NDArray[np.unsignedinteger], predecessors: NDArray[np.unsignedinteger]
     ) -> None:
         self._followers, self._predecessors = followers.view(), predecessors.view()
         self._followers.flags.writeable = self._predecessors.flags.writeable = False
 
     @staticmethod
     def bytes_needed(n_items: int, counter: np.dtype[Any]) -> int:
-        """Return the memory that both directions of `n_items` items take."""
+        """Return the memory of both directions of `n_items` items."""
         return 2 * n_items * n_items * counter.itemsize
 
     def source(self, direction: Direction, items: NDArray[np.int64]) -> RowSource:
-        """Return the whole matrix, and which of its rows are meant."""
+        """Return the matrix and the positions of the rows."""
         matrix = self._followers if direction == "followers" else self._predecessors
         return of_matrix(matrix, items)
 
@@ -271,7 +268,7 @@ class DenseRows(RowStore):
 
 @dataclass(frozen=True)
 class OnDemandRows(RowStore):
-    """No row in memory: each is counted from the profiles when it is asked for."""
+    """No rows in memory: each is counted from the profiles on demand."""
 
     kind = "on-demand"
 
@@ -293,15 +290,15 @@ class OnDemandRows(RowStore):
 
 @dataclass(frozen=True)
 class LeftOutRows(RowStore):
-    """Another store's rows without some users' contributions, subtracted as rows are asked for."""
+    """Rows of another store without some users, whose contribution is subtracted on demand."""
 
     rows: RowStore
     offsets: NDArray[np.int64]
-    """Where each of these users begins among the items, and the last one ends."""
+    """Start of each user in `items`, and the end of the last one."""
     items: NDArray[np.uint32]
-    """What these users took, one after the other."""
+    """Item codes of the users, concatenated."""
     instants: NDArray[np.int64]
-    """When: an item precedes another of the same user if its instant is smaller."""
+    """Position in time: an item precedes another of the same user if its instant is smaller."""
 
     def source(self, direction: Direction, items: NDArray[np.int64]) -> RowSource:
         """Return the rows of several items over the other users."""
@@ -312,14 +309,14 @@ class LeftOutRows(RowStore):
 
 
 class NoRows(RowStore):
-    """Refuses to be asked for counts: who took what before what was never counted."""
+    """No precedence counts, for models that do not need them."""
 
     kind = "none"
     has_counts = False
 
     def source(self, direction: Direction, items: NDArray[np.int64]) -> RowSource:  # noqa: ARG002
-        """Refuse."""
+        """Raise InputError."""
         raise InputError(
-            "Who took what before what was not counted here, as a wrapped model needs no counts: "
-            "fit a measure of precedence on the interactions, in a folder of its own."
+            "There are no precedence counts, because a wrapped model does not need them. Fit a "
+            "precedence measure on the interactions, into another folder."
         )

@@ -1,4 +1,4 @@
-"""For each item, the parts of the profiles that follow it, or precede it."""
+"""Spans: for each item, the parts of profiles that follow or precede it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,7 @@ import numpy as np
 from surerec._arguments import check_offsets
 from surerec._grouping import group_pairs
 from surerec._threads import available_threads, equal_blocks, run_blocks, run_together
-from surerec.precedence._kernels import (
-    count_listed,
-    count_rows,
-    find_spans,
-)
+from surerec.precedence._kernels import count_listed, count_rows, find_spans
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,28 +25,28 @@ Ties = Literal["order", "strict"]
 Direction = Literal["followers", "predecessors"]
 
 WIDE: np.dtype[Any] = np.dtype(np.uint32)
-"""What holds every count: no item has more takers."""
+"""Type that holds all counts: no item has more consumers."""
 
 _MOST_IN_16_BITS = 2**16 - 1
 
-_STORED = ("offsets", "starts", "stops")  # beside the profiles, which are stored already
+_STORED = ("offsets", "starts", "stops")  # the profiles are stored elsewhere
 _WORTH_A_THREAD = 200_000  # pairs
 
 
 def narrowest(largest: int) -> np.dtype[Any]:
-    """Return the narrowest integers that counts up to the largest fit in."""
+    """Return the narrowest integer type for counts up to `largest`."""
     return np.dtype(np.uint16) if largest <= _MOST_IN_16_BITS else WIDE
 
 
 def narrow_codes(consumed: NDArray[np.uint32], n_items: int) -> NDArray[Any]:
-    """Return item codes as narrow as they fit in: half as much to read while rows are counted."""
+    """Return item codes in the narrowest type, which halves the memory traffic of counting."""
     return consumed.astype(narrowest(max(n_items - 1, 0)), copy=False)
 
 
 def too_popular(support: NDArray[np.integer]) -> NDArray[np.intp]:
-    """Return the codes of the items whose counts 16 bits may not hold, whatever their order.
+    """Return the codes of items whose counts may exceed 16 bits.
 
-    No count is above the support of either item, so one popular item alone has none.
+    No count exceeds the support of either item, so a single popular item is harmless.
 
     Examples
     --------
@@ -63,10 +59,10 @@ def too_popular(support: NDArray[np.integer]) -> NDArray[np.intp]:
 
 @dataclass(frozen=True)
 class Spans:
-    """Spans of the flat profiles, item after item, so that they are read in sequence.
+    """Spans of the concatenated profiles, sorted by item, so that they are read in sequence.
 
     The spans of item ``i`` are ``items[starts[k]:stops[k]]`` for ``k`` in
-    ``range(offsets[i], offsets[i + 1])``: one for each user who took it.
+    ``range(offsets[i], offsets[i + 1])``: one for each consumer.
     """
 
     offsets: NDArray[np.int64]
@@ -83,35 +79,35 @@ class Spans:
     def from_arrays(
         cls, side: str, arrays: Mapping[str, NDArray[Any]], items: NDArray[np.unsignedinteger]
     ) -> Spans:
-        """Put spans together from their arrays by role, and the flat profiles."""
+        """Build spans from their arrays by role and the concatenated profiles."""
         return cls(**{part: arrays[f"{side}_{part}"] for part in _STORED}, items=items)
 
     def arrays(self, side: str) -> dict[str, NDArray[Any]]:
-        """Return the arrays by role, as those of ``"following"`` or ``"preceding"`` items."""
+        """Return the arrays by role for the side ``"following"`` or ``"preceding"``."""
         return {f"{side}_{part}": getattr(self, part) for part in _STORED}
 
     def check(self, longest: int) -> None:
-        """Raise ValueError if a span leads outside, or is longer than the `longest` profile."""
+        """Raise ValueError if a span is out of range or longer than the `longest` profile."""
         check_offsets(self.offsets, len(self.starts))
         outside = int(self.stops.max(initial=0)) > len(self.items)
         if outside or (self.starts > self.stops).any():
-            raise ValueError("a span leads outside")
+            raise ValueError("a span is out of range")
         if int((self.stops - self.starts).max(initial=0)) > longest:
             raise ValueError("a span is longer than any profile")
 
     @cached_property
     def work(self) -> NDArray[np.int64]:
-        """The number of ordered pairs to count for each item."""
+        """Number of ordered pairs to count for each item."""
         lengths = self.stops.astype(np.int64) - self.starts.astype(np.int64)
         ends = np.concatenate(([0], np.cumsum(lengths)))
         return np.diff(ends[self.offsets])
 
     @cached_property
     def counter(self) -> np.dtype[Any]:
-        """The narrowest integers that surely hold every count: half the memory, and its traffic.
+        """Narrowest integer type for all counts, which halves the memory.
 
-        Only rows of items with more takers than 16 bits can count need a look. They are counted to
-        see, from the most popular on: the first that 16 bits do not hold is enough.
+        Only rows of items with more consumers than 16 bits hold are counted to find it, most
+        popular first, until one count exceeds 16 bits.
         """
         support = np.diff(self.offsets)
         heads = too_popular(support)
@@ -136,7 +132,7 @@ class Spans:
     def count_listed(
         self, items: NDArray[np.int64], slots: NDArray[np.int64], rows: NDArray[Any]
     ) -> None:
-        """Count the rows of some items into slots of `rows`, on all cores if there is enough."""
+        """Count the rows of items into slots of `rows`, in parallel if that pays."""
         parts = (self.offsets, self.starts, self.stops, self.items, rows)
 
         def count_some(block: tuple[int, int]) -> None:
@@ -149,16 +145,16 @@ class Spans:
 
 
 def spans(interactions: Interactions, direction: Direction, ties: Ties) -> Spans:
-    """Return, for each item, the parts of the profiles that follow it, or that precede it.
+    """Return, for each item, the parts of profiles that follow or precede it.
 
     Parameters
     ----------
     interactions : Interactions
         The profiles.
     direction : {"followers", "predecessors"}
-        Which parts.
+        Parts after or before the item.
     ties : {"order", "strict"}
-        Whether items of one instant follow each other in the order of the source, or not at all.
+        Whether items with equal times follow each other in the order of the source, or not at all.
 
     Examples
     --------
@@ -168,7 +164,7 @@ def spans(interactions: Interactions, direction: Direction, ties: Ties) -> Spans
     array([[0, 1]], dtype=uint16)
     """
     n_rows = interactions.n_rows
-    index = np.uint32 if n_rows < 2**32 else np.uint64  # half the memory traffic where it fits
+    index = np.uint32 if n_rows < 2**32 else np.uint64  # halves the memory traffic
     starts = np.empty(n_rows, dtype=index)
     stops = np.empty(n_rows, dtype=index)
     strict, following = ties == "strict", direction == "followers"

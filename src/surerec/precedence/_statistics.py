@@ -1,4 +1,4 @@
-"""What is known of who took what before what."""
+"""Precedence statistics: support and precedence counts, counted from interactions."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ Strategy = Literal["auto", "dense", "bounded", "on-demand"]
 
 _MOST_ITEMS, _MOST_USERS = 2**31 - 1, 2**32 - 1
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ / golden ratio: codes in pseudo-random order
-_UNROUNDED = 1 - 1e-9  # what rounding may add to a square at the most
+_UNROUNDED = 1 - 1e-9  # tolerance for rounding of a square
 _NO_ITEMS = np.empty(0, dtype=np.uint32)
 _NO_TIMES = _NO_CODES = np.empty(0, dtype=np.int64)
 
 
 def places_by_support(support: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return the place of each item in the order of popularity, 0 for the most consumed.
+    """Return the popularity rank of each item, 0 for the most popular.
 
-    Codes that are numbered by support keep their order. Otherwise items of equal support come in a
-    pseudo-random order: codes of a larger data set would tell which of them became popular later.
+    Codes that are sorted by support keep their order. Otherwise items of equal support are in
+    pseudo-random order: the codes of a larger data set would leak which became popular later.
 
     Examples
     --------
@@ -69,19 +69,19 @@ def places_by_support(support: NDArray[np.integer]) -> NDArray[np.int64]:
 def places_without(
     places: NDArray[np.int64], support: NDArray[np.integer], own: NDArray[np.integer]
 ) -> NDArray[np.int64]:
-    """Return the places when the consumers of `own` are left out, each occurrence one consumer.
+    """Return the popularity ranks without the consumers of `own`, one per occurrence.
 
-    An item goes to a pseudo-random place among those of its smaller support. Kept in front of them,
-    its place would tell that it was consumed.
+    An item moves to a pseudo-random rank among those of its reduced support. The first of these
+    ranks would leak that it was consumed.
 
     Parameters
     ----------
     places : array of int
-        The place of each item with all users.
+        Popularity rank of each item with all users.
     support : array of int
-        How many users consumed each item, with all users.
+        Number of consumers of each item, of all users.
     own : array of int
-        The items of the users to leave out.
+        Item codes of the users to leave out.
 
     Examples
     --------
@@ -110,8 +110,9 @@ def _mixed(codes: NDArray[np.int64]) -> NDArray[np.uint64]:
 class PrecedenceStatistics:
     """Precedence statistics: support, number of users, and precedence counts, by item code.
 
-    ``Sup(i)`` is the number of users who took item i, and ``PC(i, h)`` the number of users who took
-    i before h (paper, section 3.2). Made by :func:`count_precedence`, or from given counts.
+    ``Sup(i)`` is the number of users who consumed item i, and ``PC(i, h)`` the number of users who
+    consumed i before h (paper, section 3.2). Create them with :func:`count_precedence` or
+    :meth:`from_counts`.
 
     Attributes
     ----------
@@ -120,20 +121,19 @@ class PrecedenceStatistics:
     support : array of uint32
         ``Sup`` by item code.
     rows : RowStore
-        Where the rows of counts come from.
+        Store of the rows of counts.
     ties : {"order", "strict"}
-        Whether items of one instant precede each other in the order of the source, or not at all.
+        Whether items with equal times precede each other in the order of the source, or not at all.
     interactions : Interactions
-        The profiles behind the counts; of no users if the counts were given.
+        Profiles of the counts; without users for :meth:`from_counts`.
     has_profiles : bool
-        Whether these are profiles of users.
+        Whether there are profiles of users.
     popularity : array of int64
-        The place of each item in the order of popularity, 0 for the most taken; for given counts
-        the order of the codes.
+        Popularity rank of each item, 0 for the most popular; the code for :meth:`from_counts`.
 
     Examples
     --------
-    Two people took item 0 first and item 1 later, a third the other way round:
+    Two users consumed item 0 before item 1, and a third user the other way round:
 
     >>> from surerec import Interactions
     >>> statistics = count_precedence(Interactions.from_profiles([0, 2, 4, 6], [0, 1, 0, 1, 1, 0]))
@@ -144,11 +144,11 @@ class PrecedenceStatistics:
     """
 
     base: PrecedenceStatistics | None = None
-    """The counts that these have grown from, if they have."""
+    """Statistics from which these have grown, if any."""
     memory: int | None = None
-    """Bytes that were set for the rows; None for half of the free memory."""
+    """Memory budget of the rows in bytes; None for half of the free memory."""
     counts_profiles: bool = True
-    """Whether the support is that of the profiles; else no user is part of it."""
+    """Whether the support was counted from the profiles."""
 
     def __init__(
         self,
@@ -172,14 +172,14 @@ class PrecedenceStatistics:
     def from_counts(
         cls, counts: ArrayLike, support: ArrayLike, n_users: int
     ) -> PrecedenceStatistics:
-        """Make statistics of counts that are already known, such as the paper's examples.
+        """Build statistics from known counts, such as the paper's examples.
 
         Parameters
         ----------
         counts : array-like of int, (n_items, n_items)
             ``counts[i][h]`` is ``PC(i, h)``.
         support : array-like of int, n_items
-            ``Sup`` of each item.
+            ``Sup(i)`` of each item.
         n_users : int
             Number of users.
 
@@ -188,7 +188,7 @@ class PrecedenceStatistics:
         >>> PrecedenceStatistics.from_counts([[0, 2], [1, 0]], [3, 3], n_users=3)
         PrecedenceStatistics(3 users, 2 items)
         """
-        people = check_whole("n_users", n_users, lowest=0, highest=_MOST_USERS)
+        n_all = check_whole("n_users", n_users, lowest=0, highest=_MOST_USERS)
         consumed = check_wholes("support", support)
         n_items = len(consumed)
         matrix = (
@@ -196,18 +196,19 @@ class PrecedenceStatistics:
         )
         if matrix.shape != (n_items, n_items):
             raise InputError(
-                f"The counts of {n_items} items are {n_items} × {n_items}, not {matrix.shape}."
+                f"counts has shape {matrix.shape}; for {n_items} items in support it must be "
+                f"({n_items}, {n_items})."
             )
         # Before the cast: −1 would become 4,294,967,295.
         if min(matrix.min(initial=0), consumed.min(initial=0)) < 0 or matrix.diagonal().any():
-            raise InputError("Counts are never negative, and no item precedes itself.")
+            raise InputError("counts has a negative value or an item that precedes itself.")
         both = matrix + matrix.T
-        if consumed.max(initial=0) > people or (both > np.minimum.outer(consumed, consumed)).any():
-            raise InputError("No more users can have taken two items than took either of them.")
+        if consumed.max(initial=0) > n_all or (both > np.minimum.outer(consumed, consumed)).any():
+            raise InputError("counts must not exceed support, and support must not exceed n_users.")
         counter = narrowest(int(matrix.max(initial=0)))
         rows = DenseRows(*(np.array(each, dtype=counter, order="C") for each in (matrix, matrix.T)))
         return cls(
-            people,
+            n_all,
             consumed.astype(np.uint32),
             rows,
             interactions=Interactions.no_users(n_items),
@@ -221,22 +222,22 @@ class PrecedenceStatistics:
 
     @property
     def n_user_codes(self) -> int:
-        """How many codes users have: as many as there are users, unless some were forgotten."""
+        """Number of user codes; larger than `n_users` if users were forgotten."""
         return self.n_users
 
     def require_profiles(self, without: str) -> Interactions:
-        """Return the profiles, or raise NoUsersError with what cannot be done without them."""
+        """Return the profiles, or raise NoUsersError with the consequence `without`."""
         if not self.has_profiles:
-            raise NoUsersError(f"These statistics have no users: {without}.")
+            raise NoUsersError(f"These statistics have no users: {without}. Fit on interactions.")
         return self.interactions
 
     @property
     def counted(self) -> PrecedenceStatistics:
-        """The statistics that were last counted whole: these, unless they have grown since."""
+        """The statistics of the last full count: these, unless they have grown since."""
         return self.base or self
 
     def grown_from(self, earlier: PrecedenceStatistics) -> PrecedenceStatistics:
-        """Return the same counts, as grown from earlier ones under the same codes."""
+        """Return the same counts, marked as grown from earlier ones under the same codes."""
         if self.base is earlier.counted:
             return self
         same = copy(self)
@@ -247,11 +248,11 @@ class PrecedenceStatistics:
         return f"PrecedenceStatistics({self.n_users:,} users, {self.n_items:,} items)"
 
     def followers(self, item: int) -> NDArray[np.uint32]:
-        """Return ``PC(item, ·)``: how many users took each item after this one."""
+        """Return ``PC(item, ·)``: the number of users who consumed each item after this one."""
         return _as_given(self.rows.followers(check_code("item", item, self.n_items)))
 
     def predecessors(self, item: int) -> NDArray[np.uint32]:
-        """Return ``PC(·, item)``: how many users took each item before this one."""
+        """Return ``PC(·, item)``: the number of users who consumed each item before this one."""
         return _as_given(self.rows.predecessors(check_code("item", item, self.n_items)))
 
     def items_outside(
@@ -259,14 +260,14 @@ class PrecedenceStatistics:
     ) -> NDArray[np.int64]:
         """Return the codes of the candidates, ascending.
 
-        These are all items outside `known` that somebody consumed other than the given users.
+        These are all items outside `known` with a consumer other than the given users.
 
         Parameters
         ----------
         known : array of int
             Item codes.
         users : sequence of int, optional
-            The users who are left out: what only they consumed, nobody else knows.
+            Users to leave out; items that only they consumed are not candidates.
         """
         known = check_codes("known", known, self.n_items)
         outside = np.ones(self.n_items, dtype=bool)
@@ -275,7 +276,7 @@ class PrecedenceStatistics:
         return np.flatnonzero(outside)
 
     def unknown_without(self, users: Sequence[int]) -> NDArray[np.int64]:
-        """Return the codes of the items that nobody consumed other than the given users."""
+        """Return the codes of the items without a consumer other than the given users."""
         if len(users) == 0 or not self.counts_profiles:
             return self._unconsumed
         if len(users) == 1:
@@ -288,9 +289,10 @@ class PrecedenceStatistics:
     def popularity_without(
         self, users: Sequence[int], known: NDArray[np.integer] = _NO_ITEMS
     ) -> NDArray[np.int64]:
-        """Return the places of items in the order of popularity, some users left out.
+        """Return the popularity ranks of items without some users.
 
-        What they consumed of `known`, or alone, may keep its place: it is no candidate.
+        Items of `known`, and items that only they consumed, may keep their ranks, because they are
+        not candidates.
         """
         if len(users) == 0 or not self.counts_profiles:
             return self.popularity
@@ -307,7 +309,7 @@ class PrecedenceStatistics:
         )
 
     def _each(self, users: Iterable[int]) -> dict[int, None]:
-        """Return users by code, each once, or refuse them."""
+        """Return distinct user codes, or raise InputError."""
         n_users = self.require_profiles("no user can be left out").n_users
         if not np.iterable(users):
             raise InputError(f"users is {shown(users)}; it must be a list of codes.")
@@ -315,21 +317,20 @@ class PrecedenceStatistics:
 
     @cached_property
     def _unconsumed(self) -> NDArray[np.int64]:
-        """Items without any user; given counts may have some, and they stay candidates."""
+        """Codes of items without consumers; in known counts they stay candidates."""
         return np.flatnonzero(self.support == 0) if self.has_profiles else _NO_CODES
 
     def without_user(self, user: int) -> PrecedenceStatistics:
-        """Return the statistics without one user (leave-one-out), as if counted without them.
+        """Return the statistics without one user (leave-one-out), exact and without a recount.
 
-        Nothing is counted again: the user's part is subtracted from each row that is asked for.
+        The user's contribution is subtracted from each row on demand.
         """
         return self.without_users((user,))
 
     def without_users(self, users: Iterable[int]) -> PrecedenceStatistics:
-        """Return the statistics without several users at once, exactly as if counted without them.
+        """Return the statistics without several users, exact and without a recount.
 
-        Nothing is counted again, as in :meth:`without_user`; a user who is named twice is left out
-        once.
+        See :meth:`without_user`. Repeated users are left out once.
 
         Examples
         --------
@@ -355,17 +356,16 @@ class PrecedenceStatistics:
         )
 
     def consumed_by(self, user: int | None) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-        """Return what a user took in time order, and when; nobody (None) took nothing."""
+        """Return a user's item codes in time order and their times; empty for None."""
         if user is None:
             return _NO_ITEMS, _NO_TIMES
         profiles = self.require_profiles("no user can be left out")
         return profiles.consumed(user), profiles.times_of(user)
 
     def profile_of(self, user: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-        """Return what a user contributed: items by code, and when each was taken.
+        """Return a user's item codes and their instants.
 
-        The instants are numbers such that one item precedes another if its instant is smaller,
-        under the tie rule of these counts.
+        An item precedes another if its instant is smaller, under the tie rule of these counts.
         """
         items, times = self.consumed_by(user)
         instants = np.unique(times, return_inverse=True)[1] if self.ties == "strict" else (
@@ -376,7 +376,7 @@ class PrecedenceStatistics:
 
 
 def _as_given(row: NDArray[np.unsignedinteger]) -> NDArray[np.uint32]:
-    """Return a row of one type, however narrow it is held, not to be written to."""
+    """Return a row as read-only uint32."""
     same = row.astype(np.uint32, copy=False)
     same.flags.writeable = False
     return same
@@ -389,25 +389,25 @@ def count_precedence(
     strategy: Strategy = "auto",
     memory: int | None = None,
 ) -> PrecedenceStatistics:
-    """Count precedence: who took what before what.
+    """Count, for each pair of items, the users who consumed one before the other.
 
     Parameters
     ----------
     interactions : Interactions
         The profiles.
     ties : {"order", "strict"}, default="order"
-        Items of one instant precede each other in the order of the source, or not at all.
+        Whether items with equal times precede each other in the order of the source, or not at all.
     strategy : {"auto", "dense", "bounded", "on-demand"}, default="auto"
-        Hold all rows in memory ("dense"), those that are expensive to count as far as `memory` goes
-        and count the others when asked for ("bounded"), or hold none ("on-demand"). "auto" is dense
-        if that fits, else bounded. The counts are the same.
+        Store all rows ("dense"), the most expensive rows within `memory` ("bounded"), or none
+        ("on-demand"). Other rows are counted on demand. "auto" is dense if that fits, else bounded.
+        The counts are the same.
     memory : int, optional
-        Bytes for rows; by default half of the free memory. It changes speed, never results.
+        Bytes for rows; by default half of the free memory. It affects only the speed.
 
     Raises
     ------
     InputError
-        If the rows would not fit in memory; the sentence says what they would need.
+        If the rows would not fit in memory; the message has the memory they need.
 
     Examples
     --------
@@ -424,22 +424,18 @@ def count_precedence(
     if interactions.n_items > _MOST_ITEMS:
         row = narrowest(0).itemsize * interactions.n_items
         raise InputError(
-            f"A catalogue of {interactions.n_items:,} items is beyond the {_MOST_ITEMS:,} that can "
-            f"be counted; a single row of counts would need {in_words(row)}: use fewer items."
+            f"{interactions.n_items:,} items are more than the limit of {_MOST_ITEMS:,}; a row of "
+            f"counts would need {in_words(row)}. Use fewer items."
         )
     free = available_memory() // 2
     budget = free if memory is None else check_budget(memory, interactions.n_items)
     if strategy == "dense":
-        _check_dense(interactions.n_items, narrowest(0))  # at the least, before the work
+        _check_dense(interactions.n_items, narrowest(0))  # lower bound, before the work
     _check_index(interactions.n_rows, directions=1 if strategy == "dense" else 2)
     with stage("counting"):
         support, rows = _rows(interactions, ties, strategy, budget)
     counted = PrecedenceStatistics(
-        interactions.n_users,
-        support.astype(np.uint32),
-        rows,
-        interactions=interactions,
-        ties=ties,
+        interactions.n_users, support.astype(np.uint32), rows, interactions=interactions, ties=ties
     )
     counted.memory = memory
     return counted
@@ -448,7 +444,7 @@ def count_precedence(
 def count_like(
     statistics: PrecedenceStatistics, interactions: Interactions
 ) -> PrecedenceStatistics:
-    """Count other profiles with the settings of some statistics: their rule for ties, their memory.
+    """Count other profiles with the tie rule and memory budget of some statistics.
 
     Examples
     --------
@@ -461,7 +457,7 @@ def count_like(
 
 
 def as_statistics(who: str, data: object) -> PrecedenceStatistics:
-    """Return counts as they are, and count interactions, a frame or a file; `who` takes no others.
+    """Return statistics unchanged, or count interactions, a frame or a file.
 
     Examples
     --------
@@ -477,14 +473,14 @@ def as_statistics(who: str, data: object) -> PrecedenceStatistics:
 def without_counts(
     interactions: Interactions, support: NDArray[np.integer] | None = None
 ) -> PrecedenceStatistics:
-    """Return statistics of profiles in which no precedence is counted.
+    """Return statistics of profiles without precedence counts.
 
     Parameters
     ----------
     interactions : Interactions
         The profiles.
     support : array of int, optional
-        How many users took each item in what a model was fitted on; by default in these profiles.
+        Number of consumers of each item in the data of a model; by default in these profiles.
 
     Examples
     --------
@@ -506,7 +502,7 @@ def without_counts(
 def _rows(
     interactions: Interactions, ties: Ties, strategy: Strategy, budget: int
 ) -> tuple[NDArray[np.int64], RowStore]:
-    """Return how many users took each item, and the rows."""
+    """Return the number of consumers of each item, and the rows."""
     narrow = DenseRows.bytes_needed(interactions.n_items, narrowest(0))
     if strategy == "dense" or (strategy == "auto" and narrow <= budget):
         index = lanes(interactions, ties)
@@ -525,12 +521,12 @@ def _rows(
 
 
 def check_budget(memory: int, n_items: int) -> int:
-    """Refuse memory that does not hold one row, but for none at all."""
+    """Return a memory budget; raise InputError if it is above 0 but below one row."""
     budget, row = check_whole("memory", memory, lowest=0), narrowest(0).itemsize * n_items
     if 0 < budget < row:
         raise InputError(
-            f"memory is {budget:,} bytes, less than one row of {n_items:,} items takes "
-            f"({row:,} bytes): give more, or 0 to hold no rows."
+            f"memory is {budget:,} bytes, less than one row of {n_items:,} items ({row:,} bytes). "
+            "Pass more, or 0 to store no rows."
         )
     return budget
 
@@ -539,26 +535,26 @@ def _check_dense(n_items: int, counter: np.dtype[Any]) -> None:
     needed, free = DenseRows.bytes_needed(n_items, counter), available_memory()
     if needed > free:
         raise InputError(
-            f"Dense counts of {n_items:,} items need {in_words(needed)}, and "
-            f"{in_words(free)} is free: use strategy='bounded', or fewer items."
+            f"Dense counts of {n_items:,} items need {in_words(needed)}, and {in_words(free)} is "
+            "free. Use strategy='bounded', or fewer items."
         )
 
 
 def _check_index(n_rows: int, directions: int) -> None:
-    """Refuse more profiles than can be indexed in memory."""
+    """Raise InputError if the index of the profiles does not fit in memory."""
     width = 4 if n_rows < 2**32 else 8
-    # Beside the starts and stops that stay: those by place, and the order of the rows.
+    # The final starts and stops, temporary ones by position, and the order of the rows.
     needed, free = (2 * directions * width + 2 * width + 8) * n_rows, available_memory()
     if needed > free:
         raise InputError(
-            f"Indexing {n_rows:,} interactions needs {in_words(needed)}, and "
-            f"{in_words(free)} is free: use a larger machine, or fewer interactions."
+            f"Indexing {n_rows:,} interactions needs {in_words(needed)}, and {in_words(free)} is "
+            "free. Use a larger machine, or fewer interactions."
         )
 
 
 def _bounded(following: Spans, preceding: Spans, budget: int) -> BoundedRows:
     for_each, cache_bytes = divide_budget(budget)
-    with progress("Counting the rows of popular items", total=None) as advance:
+    with progress("Counting precedence of popular items", total=None) as advance:
         held: dict[Direction, HeldRows] = {
             "followers": hold_rows(following, for_each, advance),
             "predecessors": hold_rows(preceding, for_each, advance),
@@ -567,8 +563,8 @@ def _bounded(following: Spans, preceding: Spans, budget: int) -> BoundedRows:
 
 
 def _dense(index: GroupedSpans, budget: int | None) -> DenseRows | None:
-    """Count every row; none if there is a budget that counts of their width do not fit in."""
-    with progress("Counting who took what before what", total=int(index.work.sum())) as advance:
+    """Count all rows; return None if they do not fit into the budget."""
+    with progress("Counting precedence", total=int(index.work.sum())) as advance:
         popular = index.count_popular()
         if budget is None:
             _check_dense(index.n_items, popular.counter)
@@ -579,32 +575,31 @@ def _dense(index: GroupedSpans, budget: int | None) -> DenseRows | None:
 
 @dataclass(frozen=True)
 class PrecedencePair:
-    """Two items, by code, and how many users took them in either order."""
+    """Two items, by code, and the number of users who consumed them in either order."""
 
     first: int
     second: int
     support: int
-    """Users who took the first."""
+    """Users who consumed the first item."""
     forward: int
-    """Users who took the second after the first."""
+    """Users who consumed the second item after the first."""
     backward: int
-    """Users who took the second before the first."""
+    """Users who consumed the second item before the first."""
 
 
 def strongest_pairs(statistics: PrecedenceStatistics, n_pairs: int = 10) -> list[PrecedencePair]:
-    """Return the pairs of items of strongest order: the furthest from a coin's toss.
+    """Return the pairs of items with the strongest order.
 
-    Of the users who took both, ``PC(i, h)`` took i first and ``PC(h, i)`` took h first. Pairs are
-    ranked by the sign test's ``z = (PC(i, h) − PC(h, i)) / √(PC(i, h) + PC(h, i))``: a description
-    of the data, not a test, for the strongest of millions of pairs were picked. Pairs that are
-    equally strong come by code.
+    Of the users who consumed both, ``PC(i, h)`` consumed i first and ``PC(h, i)`` consumed h first.
+    Pairs are ranked by the sign test's ``z = (PC(i, h) − PC(h, i)) / √(PC(i, h) + PC(h, i))``, ties
+    by code. This describes the data; it is not a test, because the pairs were selected.
 
     Parameters
     ----------
     statistics : PrecedenceStatistics
         The counts.
     n_pairs : int, default=10
-        How many pairs to give at the most.
+        Maximum number of pairs.
 
     Examples
     --------
@@ -620,7 +615,7 @@ def strongest_pairs(statistics: PrecedenceStatistics, n_pairs: int = 10) -> list
     best: list[tuple[float, PrecedencePair]] = []
     for item in range(statistics.n_items):
         support = int(statistics.support[item])
-        # As z² ≤ PC(i, h) ≤ Sup(i), items of few takers have no pair as strong; most are of those.
+        # As z² ≤ PC(i, h) ≤ Sup(i), items with few consumers cannot have a stronger pair.
         if len(best) == n_pairs and support < best[-1][0] ** 2 * _UNROUNDED:
             continue
         forward = statistics.followers(item).astype(np.int64)

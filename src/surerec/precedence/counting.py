@@ -1,6 +1,6 @@
-"""What whoever counts elsewhere shares with counting in memory, so that both give the same bytes.
+"""Rules that other engines (Spark) share with counting in memory, for identical results.
 
-How wide counts are, how rows are held within a budget, and which budgets are refused.
+The width of counts, the form of rows within a memory budget, and the check of budgets.
 """
 
 from surerec.precedence._bounded import RowForm, divide_budget, slots_of
