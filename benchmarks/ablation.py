@@ -1,7 +1,7 @@
-"""What each ingredient of the learned measure gives, with its spread over random halves of users.
+"""What each component of the learned measure gives, with its spread over random halves of users.
 
 ``python -m benchmarks.ablation [ml-100k ml-1m FILE …]`` trains it with the usual features alone,
-with each ingredient beside them, with all, and as each fold chooses for itself; then prints set
+with each component beside them, with all, and as each fold chooses for itself; then prints set
 sizes at equal mean miss rates, cut by score, and precision@10 of the users of
 `benchmarks.guarantees`, and how much each differs from the first: its mean and standard deviation
 over 20 random halves.
@@ -19,7 +19,7 @@ import numpy as np
 from surerec import count_precedence, load_dataset, read_interactions
 from surerec.calibration import observe, profile_cases
 from surerec.evaluation import size_at_miss
-from surerec.measures.learned import INGREDIENTS, LearnedModel, LearnedScorer
+from surerec.measures.learned import COMPONENTS, LearnedModel, LearnedScorer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,9 +36,9 @@ _BEST_OF = 10
 def variants() -> Iterator[tuple[str, list[str] | None]]:
     """Give what is compared, the usual features first."""
     yield "usual features", []
-    for name in INGREDIENTS:
+    for name in COMPONENTS:
         yield f"and {name}", [name]
-    yield "and all of them", list(INGREDIENTS)
+    yield "and all of them", list(COMPONENTS)
     yield "as chosen in each fold", None
 
 
@@ -74,9 +74,9 @@ def run(name: str, n_users: int) -> None:
     cases = profile_cases(data, 0.4).sample(n_users, 0)
     print(f"\n{data.name or name}: {len(cases):,} users, {data.n_items:,} items", flush=True)
     first = None
-    for label, ingredients in variants():
+    for label, components in variants():
         start = time.process_time()
-        learned = LearnedModel.train(statistics, ingredients=ingredients)
+        learned = LearnedModel.train(statistics, components=components)
         scorer = LearnedScorer(statistics, learned)
         outcomes = observe(scorer, statistics, cases, keep_candidates=True, doing=label)
         halves = over_halves(outcomes)

@@ -100,5 +100,5 @@ def test_scores_that_are_not_numbers_are_refused(films):
         def score(self, history, *, without_user=None):  # noqa: ARG002
             return np.full(films.n_items, np.nan)
 
-    with pytest.raises(InputError, match="Broken gave 90 scores that are not numbers"):
+    with pytest.raises(InputError, match="Broken returned 90 scores that are not numbers"):
         observe(Broken(), sr.count_precedence(films), profile_cases(films, 3))

@@ -1,13 +1,12 @@
-"""The kernels of measures that other packages build on: pure functions on arrays."""
+"""Kernels for other packages: pure functions on arrays."""
 
 from surerec.measures._aggregates import (
     ScoringPlan,
     aggregate_columns,
-    pays,
     room_for,
     score_profile,
 )
-from surerec.measures._rough import total_ratios_of
+from surerec.measures._many import total_ratios_of
 from surerec.measures._tiles import (
     COUNT,
     HIGH,
@@ -18,7 +17,7 @@ from surerec.measures._tiles import (
     OfCounts,
     Task,
 )
-from surerec.measures._vectors import STRIP_BYTES, aligned_zeros, guessed_middles
+from surerec.measures._vectors import STRIP_BYTES, aligned_zeros, double_medians
 
 __all__ = [
     "COUNT",
@@ -33,8 +32,7 @@ __all__ = [
     "Task",
     "aggregate_columns",
     "aligned_zeros",
-    "guessed_middles",
-    "pays",
+    "double_medians",
     "room_for",
     "score_profile",
     "total_ratios_of",
