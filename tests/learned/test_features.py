@@ -123,11 +123,3 @@ def test_an_empty_history_is_refused():
     films = sr.datasets.synthetic(n_users=20, n_items=10, n_rows=100, random_state=3)
     with pytest.raises(InputError, match="history is empty"):
         Features(sr.count_precedence(films)).of(np.empty(0, dtype=np.int64))
-
-
-def test_items_without_consumers_have_features():
-    consumed = sr.Interactions.from_profiles([0, 2, 4], [0, 1, 1, 0], item_ids=range(4))
-    statistics = sr.count_precedence(consumed)
-    for users in ((), (0,), (0, 1)):
-        found = Features(statistics).of(np.arange(consumed.n_items), without=users)
-        assert np.isfinite(found).all()

@@ -161,7 +161,7 @@ def with_one(value):
         (lambda scores: scores.astype(complex), "for scores"),
         (lambda scores: (score for score in scores), "for scores"),
         (with_one(np.inf), "1 scores that are infinite"),
-        (with_one(-np.inf), "1 scores that are infinite.*the lowest of all scores"),
+        (with_one(-np.inf), "1 scores that are infinite.*the lowest for items"),
         (with_one(np.nan), "1 scores that are not numbers"),
     ],
 )
@@ -187,7 +187,7 @@ def test_what_a_scorer_raises_itself_passes_through(films):
     [
         ("leaves_users_out", "x", "leaves_users_out of Spoiled is 'x'"),
         ("leaves_users_out", np.array([1, 2]), "leaves_users_out of Spoiled is array"),
-        ("uses_times", "sometimes", "uses_times of Spoiled is 'sometimes'; it must be True"),
+        ("uses_times", "sometimes", "uses_times of Spoiled is 'sometimes'. Set it to True"),
         ("value", lambda scores, *_: scores[:-1], "returned scores of shape"),
         ("value", lambda *_: "x", "returned 'x' for scores"),
         ("contributions", lambda *_: 5, "returned 5 for contributions"),

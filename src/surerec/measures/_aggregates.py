@@ -111,11 +111,7 @@ class ScoringPlan(NamedTuple):
 
 
 def make_plan(
-    statistics: PrecedenceStatistics,
-    statistic: Statistic,
-    aggregate: Aggregate,
-    *,
-    literal: bool,
+    statistics: PrecedenceStatistics, statistic: Statistic, aggregate: Aggregate, *, literal: bool
 ) -> ScoringPlan:
     """Return the plan of one aggregate over any history, with all rows in a matrix."""
     rows = statistics.rows

@@ -115,7 +115,22 @@ def find_measure(name: str | int) -> Formula:
     )
 
 
-class MeasureScorer(Scorer):
+class _CountScorer(Scorer):
+    """A scorer that needs only counts, from which any users can be left out."""
+
+    leaves_users_out = True
+    checked = True
+
+    def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return one fold for all users, as any users can be left out together."""
+        return np.zeros(len(users), dtype=np.int64)
+
+    def state(self) -> State:
+        """Return an empty state, as the statistics are saved with the model."""
+        return State()
+
+
+class MeasureScorer(_CountScorer):
     """One of the paper's 17 measures over precedence statistics.
 
     Parameters
@@ -138,9 +153,6 @@ class MeasureScorer(Scorer):
     >>> scorer.value(scores, history_length=1, n_users=3).tolist()
     [0.0, 3.0, 2.0]
     """
-
-    leaves_users_out = True
-    checked = True
 
     def __init__(
         self,
@@ -202,15 +214,8 @@ class MeasureScorer(Scorer):
             query.within(self.statistics.n_items, self.statistics.n_user_codes)
         return score_many_profiles(plan, self.statistics, queries)
 
-    def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return one fold for all users, as any users can be left out together."""
-        return np.zeros(len(users), dtype=np.int64)
-
     def value(
-        self,
-        scores: NDArray[np.float64],
-        history_length: int | NDArray[np.int64],
-        n_users: int,
+        self, scores: NDArray[np.float64], history_length: int | NDArray[np.int64], n_users: int
     ) -> NDArray[np.float64]:
         """Return the paper's values, where higher conforms more; nonconformity is negative."""
         measure = self.measure
@@ -224,18 +229,11 @@ class MeasureScorer(Scorer):
         return scores / (unit * n_users if measure.is_nonconformity else unit)
 
     def paper_value(
-        self,
-        scores: NDArray[np.float64],
-        history_length: int | NDArray[np.int64],
-        n_users: int,
+        self, scores: NDArray[np.float64], history_length: int | NDArray[np.int64], n_users: int
     ) -> NDArray[np.float64]:
         """Return the paper's values with the paper's sign: for NCM14–17, higher conforms less."""
         values = self.value(scores, history_length, n_users)
         return -values if self.measure.is_nonconformity else values
-
-    def state(self) -> State:
-        """Return an empty state, as the statistics are saved with the model."""
-        return State()
 
 
 class FormulaMeasure(Measure):
@@ -273,7 +271,7 @@ class FormulaMeasure(Measure):
         return MeasureScorer(statistics, self.measure, top=self.top, literal=self.literal)
 
 
-class PrecedenceScorer(Scorer):
+class PrecedenceScorer(_CountScorer):
     """The logarithm of ``Sup(h) / n_u · Π PC(i, h) / Sup(h)``, −∞ where that is 0.
 
     Parameters
@@ -284,9 +282,6 @@ class PrecedenceScorer(Scorer):
         Number of largest factors in the product; None for all, with zeros.
     """
 
-    leaves_users_out = True
-    checked = True
-
     def __init__(self, statistics: PrecedenceStatistics, top: int | None) -> None:
         self.statistics = statistics
         self.top = top
@@ -295,14 +290,6 @@ class PrecedenceScorer(Scorer):
         """Score every item; see :class:`surerec.measures.Scorer`."""
         query.within(self.statistics.n_items, self.statistics.n_user_codes)
         return log_score(ProfileRows(self.statistics, query.history, query.users), self.top)
-
-    def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return one fold for all users, as any users can be left out together."""
-        return np.zeros(len(users), dtype=np.int64)
-
-    def state(self) -> State:
-        """Return an empty state, as the statistics are saved with the model."""
-        return State()
 
 
 class PrecedenceMeasure(Measure):

@@ -87,10 +87,7 @@ class OwnScorer(Scorer):
         return scores
 
     def value(
-        self,
-        scores: NDArray[np.float64],
-        history_length: int | NDArray[np.int64],
-        n_users: int,
+        self, scores: NDArray[np.float64], history_length: int | NDArray[np.int64], n_users: int
     ) -> NDArray[np.float64]:
         """Return the scorer's values, if it has a unit of its own."""
         if not hasattr(self.own, "value"):

@@ -137,8 +137,7 @@ class _MedianStrip(Lanes):
                 value
                 for turn in range(_TURNS)
                 for value in update(
-                    kept[n * turn : n * turn + n],
-                    builder.add(first, ir.Constant(first.type, turn)),
+                    kept[n * turn : n * turn + n], builder.add(first, ir.Constant(first.type, turn))
                 )
             ]
 

@@ -1,22 +1,8 @@
 """Kernels for other packages: pure functions on arrays."""
 
-from surerec.measures._aggregates import (
-    ScoringPlan,
-    aggregate_columns,
-    room_for,
-    score_profile,
-)
+from surerec.measures._aggregates import ScoringPlan, aggregate_columns, room_for, score_profile
 from surerec.measures._many import total_ratios_of
-from surerec.measures._tiles import (
-    COUNT,
-    HIGH,
-    LOW,
-    MIDDLE,
-    TOTAL,
-    LeftOutUser,
-    OfCounts,
-    Task,
-)
+from surerec.measures._tiles import COUNT, HIGH, LOW, MIDDLE, TOTAL, LeftOutUser, OfCounts, Task
 from surerec.measures._vectors import STRIP_BYTES, aligned_zeros, double_medians
 
 __all__ = [

@@ -6,11 +6,4 @@ from surerec.measures.learned._ridge import Ridge
 from surerec.measures.learned._scorer import LearnedMeasure, LearnedScorer
 from surerec.measures.learned._training import COMPONENTS
 
-__all__ = [
-    "COMPONENTS",
-    "FEATURES",
-    "LearnedMeasure",
-    "LearnedModel",
-    "LearnedScorer",
-    "Ridge",
-]
+__all__ = ["COMPONENTS", "FEATURES", "LearnedMeasure", "LearnedModel", "LearnedScorer", "Ridge"]

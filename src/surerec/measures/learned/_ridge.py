@@ -64,10 +64,7 @@ class BaseRidge(ABC):
         return f"{type(self).__name__}({self.n_items:,} items, {in_words(n_bytes)})"
 
     def score(
-        self,
-        queries: Sequence[RidgeQuery],
-        n_items: int,
-        columns: NDArray[np.int64] | None = None,
+        self, queries: Sequence[RidgeQuery], n_items: int, columns: NDArray[np.int64] | None = None
     ) -> list[NDArray[np.float64]]:
         """Return the scores for each query, one row per weighting.
 
@@ -272,11 +269,7 @@ def _whole_classes(interactions: Interactions, most_items: int) -> int:
 
 
 def _inverse(
-    starts: NDArray[np.int64],
-    items: NDArray[np.uint32],
-    n_items: int,
-    n_kept: int,
-    penalty: float,
+    starts: NDArray[np.int64], items: NDArray[np.uint32], n_items: int, n_kept: int, penalty: float
 ) -> NDArray[np.float64]:
     """Return ``(XᵀX + λI)⁻¹`` of the most popular items.
 

@@ -208,11 +208,7 @@ def _about_rows(
 
 @njit(nogil=True, cache=True)
 def _sum_strips(
-    rows: _Rows,
-    left: int,
-    right: int,
-    steps: NDArray[np.uint16],
-    found: NDArray[np.float32],
+    rows: _Rows, left: int, right: int, steps: NDArray[np.uint16], found: NDArray[np.float32]
 ) -> None:
     """Sum the rows of a profile in the columns from `left` on.
 

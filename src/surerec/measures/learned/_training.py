@@ -151,10 +151,7 @@ class BinnedExamples:
             self.train_set,
             settings.most,
             valid_sets=[self.validation_set],
-            callbacks=[
-                lightgbm.early_stopping(_PATIENCE, verbose=False),
-                lambda _: advance(1),
-            ],
+            callbacks=[lightgbm.early_stopping(_PATIENCE, verbose=False), lambda _: advance(1)],
         )
         text: str = booster.model_to_string(num_iteration=booster.best_iteration)
         return text

@@ -215,22 +215,12 @@ class Trees:
         low = np.minimum.reduceat(features, begins, axis=1).T.copy()
         high = np.maximum.reduceat(features, begins, axis=1).T.copy()
 
+        nodes = self.starts, self.features, self.thresholds, self.keeps, self.rights
+        arrays: Any = *nodes, self.leaf_values, scores
+
         def add(tile: int) -> None:
-            begin = tile * _TILE
-            _add_trees(
-                features,
-                begin,
-                min(begin + _TILE, len(scores)),
-                low[tile],
-                high[tile],
-                self.starts,
-                self.features,
-                self.thresholds,
-                self.keeps,
-                self.rights,
-                self.leaf_values,
-                scores,
-            )
+            end = min((tile + 1) * _TILE, len(scores))
+            _add_trees(features, tile * _TILE, end, low[tile], high[tile], *arrays)
 
         run_together(add, range(len(begins)))
 
