@@ -1,7 +1,7 @@
-"""Ablation of the ingredients of the learned measure, over random halves of users.
+"""Ablation of the components of the learned measure, over random halves of users.
 
 ``python -m benchmarks.ablation [ml-100k ml-1m FILE …]`` trains it with the usual features alone,
-with each ingredient, with all, and with the choice of each fold. It prints set sizes at equal mean
+with each component, with all, and with the choice of each fold. It prints set sizes at equal mean
 recall with a score threshold, and precision@10, for the users of `benchmarks.guarantees`. The
 difference to the first has its mean and standard deviation over 20 random halves.
 """
@@ -18,7 +18,7 @@ import numpy as np
 from surerec import count_precedence, load_dataset, read_interactions
 from surerec.calibration import observe, profile_cases
 from surerec.evaluation import size_at_miss
-from surerec.measures.learned import INGREDIENTS, LearnedModel, LearnedScorer
+from surerec.measures.learned import COMPONENTS, LearnedModel, LearnedScorer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,9 +35,9 @@ _BEST_OF = 10
 def variants() -> Iterator[tuple[str, list[str] | None]]:
     """Yield the variants, the usual features first."""
     yield "usual features", []
-    for name in INGREDIENTS:
+    for name in COMPONENTS:
         yield f"and {name}", [name]
-    yield "and all of them", list(INGREDIENTS)
+    yield "and all of them", list(COMPONENTS)
     yield "as chosen in each fold", None
 
 
@@ -73,9 +73,9 @@ def run(name: str, n_users: int) -> None:
     cases = profile_cases(data, 0.4).sample(n_users, 0)
     print(f"\n{data.name or name}: {len(cases):,} users, {data.n_items:,} items", flush=True)
     first = None
-    for label, ingredients in variants():
+    for label, components in variants():
         start = time.process_time()
-        learned = LearnedModel.train(statistics, ingredients=ingredients)
+        learned = LearnedModel.train(statistics, components=components)
         scorer = LearnedScorer(statistics, learned)
         outcomes = observe(scorer, statistics, cases, keep_candidates=True, doing=label)
         halves = over_halves(outcomes)

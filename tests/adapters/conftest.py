@@ -12,14 +12,14 @@ def films():
 
 @pytest.fixture(scope="session")
 def halves(films):
-    """What is known of everybody, and what users took then: the last 40 % of each profile."""
+    """Return the past of all users, and the last 40% of each profile."""
     later = profile_cases(films, 0.4).future_rows()
     return films.keeping(~later), films.keeping(later)
 
 
 @pytest.fixture(scope="session")
 def many():
-    """More users, and a quarter of them to test on the last 40% of their profiles."""
+    """Return more users, and a quarter of them to test on the last 40% of their profiles."""
     films = sr.datasets.synthetic(n_users=900, n_items=100, n_rows=22_000, random_state=5)
     cases = profile_cases(films, 0.4)
     return films, cases[np.random.default_rng(1).permutation(len(cases))[: len(cases) // 4]]
@@ -27,7 +27,7 @@ def many():
 
 @pytest.fixture(scope="session")
 def matrix(halves):
-    """The past as people give it to implicit: users × items, in an order of their own."""
+    """Return the past as a matrix of users × items for implicit, in another order of items."""
     from scipy.sparse import csr_matrix  # noqa: PLC0415
 
     past = halves[0]

@@ -1,4 +1,4 @@
-"""Models as arrays: a folder holds them, answers without their library, and is not believed."""
+"""Models as arrays: saved, loaded without their library, and checked at loading."""
 
 import json
 import subprocess
@@ -68,7 +68,7 @@ def test_the_command_line_recommends_without_the_library(saved, films):
         {"model": {}},
     ],
 )
-def test_factors_from_a_stranger_are_refused(saved, spoil):
+def test_invalid_saved_factors_are_refused(saved, spoil):
     sure = saved[0]
     spec = sure.to_spec()
     params = {**spec.params, "model": spoil.pop("model", spec.params["model"])}
@@ -78,7 +78,7 @@ def test_factors_from_a_stranger_are_refused(saved, spoil):
         type(sure)(**params).restore(sure.statistics_, State(arrays, spec.state.texts))
 
 
-def test_weights_from_a_stranger_do_not_lead_out_of_the_matrix():
+def test_invalid_saved_weights_are_refused():
     parts = ItemItem(csr_matrix(np.eye(4))).state().arrays
     assert ItemItem.from_state(State(parts)).score_histories([np.array([2])]).tolist() == [
         [0, 0, 1, 0]
@@ -110,7 +110,7 @@ def test_dense_and_sparse_weights_score_alike():
         assert form.shares(histories[0], 3) == pytest.approx(weights[histories[0], 3])
 
 
-def test_factors_of_ones_own_are_wrapped_saved_and_loaded(halves, tmp_path):
+def test_given_factors_are_wrapped_saved_and_loaded(halves, tmp_path):
     past = halves[0]
     rng = np.random.default_rng(2)
     mine = Factors(rng.random((past.n_users, 4)), rng.random((past.n_items, 4)))
@@ -119,16 +119,18 @@ def test_factors_of_ones_own_are_wrapped_saved_and_loaded(halves, tmp_path):
     back = sr.load(tmp_path / "model")
     assert back.recommend_many(confidence=0.8).equals(sure.recommend_many(confidence=0.8))
     assert "Towers learned nothing" in str(back.recommend(past.users[2], confidence=0.8).guarantee)
-    with pytest.raises(sr.InputError, match="users of its fit only, and cannot score a history"):
+    with pytest.raises(
+        sr.InputError, match="cannot score a new user or a history, only users of its fit"
+    ):
         back.recommend(history=past.items.ids[:6], confidence=0.8)
 
 
-def test_arrays_that_do_not_fit_are_refused_in_a_sentence():
-    with pytest.raises(sr.InputError, match="users have 2 factors and items 3"):
+def test_invalid_arrays_are_refused():
+    with pytest.raises(sr.InputError, match="users= has 2 factors and items= has 3"):
         Factors(np.ones((4, 2)), np.ones((5, 3)))
-    with pytest.raises(sr.InputError, match="users must be a matrix of finite numbers"):
+    with pytest.raises(sr.InputError, match="users= has NaN, infinite or non-float values"):
         Factors([[np.nan]], [[1.0]])
-    with pytest.raises(sr.InputError, match=r"weights have the shape \(2, 3\)"):
+    with pytest.raises(sr.InputError, match=r"weights= has the shape \(2, 3\)"):
         ItemItem(np.ones((2, 3)))
     singular = Factors(np.ones((1, 2)), np.ones((3, 2)), folding=(0.0, 1.0))
     with pytest.raises(sr.InputError, match="Fit the model with a regularization above 0"):

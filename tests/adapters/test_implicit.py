@@ -1,4 +1,4 @@
-"""Models of implicit, wrapped: the same scores, and the model is left alone."""
+"""Models of implicit, wrapped: the same scores, and the model stays unchanged."""
 
 import warnings
 from dataclasses import replace
@@ -10,7 +10,7 @@ import pytest
 import surerec as sr
 from surerec.adapters import adapt
 from surerec.calibration import profile_cases
-from tests.adapters.asking import (
+from tests.adapters.checks import (
     EPSILON,
     check_calibrated_and_saved,
     check_copy,
@@ -78,21 +78,21 @@ def test_scores_are_those_of_implicit(name, fitted, matrix):
     for row in rows:
         listed, given = ids[row][real[row]], scores[row][real[row]]
         assert (listed >= 0).all()
-        new = ~np.isin(listed, histories[row])  # item-item models list what was taken, at 0
+        new = ~np.isin(listed, histories[row])  # item-item models list consumed items with score 0
         assert ours[row][listed[new]] == pytest.approx(given[new], rel=1e-4, abs=1e-5)
         others = np.setdiff1d(np.arange(consumed.shape[1]), [*listed, *histories[row]])
-        if name not in FACTORS:  # what is like nothing of a history is not listed at all
+        if name not in FACTORS:  # items without similar items in the history are not listed
             assert (ours[row][others] == 0).all()
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_a_copy_begins_afresh_and_the_model_is_left_alone(name, fitted, films):
+def test_a_copy_is_fitted_from_scratch_and_the_model_is_unchanged(name, fitted, films):
     """Matrix factorisation of implicit goes on from the factors that it finds."""
     check_copy(make(name), fitted[name], films, lambda: learned(fitted[name]))
 
 
 @pytest.mark.parametrize("name", ["als", "cosine"])
-def test_futures_of_calibration_users_are_not_in_the_fit(name, films):
+def test_held_out_items_of_calibration_users_are_not_in_the_fit(name, films):
     sure = sr.wrap(make(name), covers="fit").fit(films)
     held = sure.calibration_.users
     cases = profile_cases(films, 0.4)
@@ -107,7 +107,7 @@ def test_futures_of_calibration_users_are_not_in_the_fit(name, films):
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_a_fitted_model_is_calibrated_on_a_future_and_saved(name, fitted, halves, matrix, tmp_path):
+def test_a_fitted_model_is_calibrated_and_saved(name, fitted, halves, matrix, tmp_path):
     before = learned(fitted[name])
     ids = {"items": np.array(matrix[1]), "users": np.array(matrix[2])}
     sure = sr.wrap(fitted[name], **ids).calibrate(*halves)
@@ -126,7 +126,7 @@ def test_a_fitted_model_is_calibrated_on_a_future_and_saved(name, fitted, halves
     assert sr.load(tmp_path / "again").wrapped_.n_items == len(matrix[1])
 
 
-def test_a_folder_holds_only_users_whom_it_knows(fitted, halves, matrix, tmp_path):
+def test_only_known_users_are_saved(fitted, halves, matrix, tmp_path):
     past, future = (each.to_frame().filter(pl.col("user_id") > 300) for each in halves)
     sure = sr.wrap(fitted["als"], items=matrix[1], users=matrix[2]).calibrate(past, future)
     sure.save(tmp_path / "model")
@@ -135,26 +135,24 @@ def test_a_folder_holds_only_users_whom_it_knows(fitted, halves, matrix, tmp_pat
     assert back.recommend_many(confidence=0.8).equals(sure.recommend_many(confidence=0.8))
 
 
-def test_what_nobody_consumed_is_ranked_for_new_users_after_loading_too(
-    fitted, halves, matrix, tmp_path
-):
+def test_items_without_consumers_are_ranked_for_new_users(fitted, halves, matrix, tmp_path):
     past, future = halves
     rare = past.to_frame().filter(pl.col("item_id") != matrix[1][5])
     rare = rare.with_columns(user_id=-pl.col("user_id"))
     later = future.to_frame().with_columns(user_id=-pl.col("user_id"))
     sure = sr.wrap(fitted["als"], items=matrix[1], users=matrix[2]).calibrate(rare, later)
     assert sure.covers_ == "newcomers"
-    asked = {"history": matrix[1][10:16], "confidence": 0.8}
+    request = {"history": matrix[1][10:16], "confidence": 0.8}
     said = "over users whom the model was not fitted on"
-    assert said in str(sure.recommend(**asked).guarantee)
+    assert said in str(sure.recommend(**request).guarantee)
     sure.save(tmp_path / "model")
     back = sr.load(tmp_path / "model")
-    asked["confidence"] = 0.9999
-    assert matrix[1][5] in sure.recommend(**asked).items
-    assert back.recommend(**asked).to_frame().equals(sure.recommend(**asked).to_frame())
+    request["confidence"] = 0.9999
+    assert matrix[1][5] in sure.recommend(**request).items
+    assert back.recommend(**request).to_frame().equals(sure.recommend(**request).to_frame())
 
 
-def test_a_model_that_was_fitted_again_is_calibrated_as_it_is_now(halves, matrix):
+def test_calibration_uses_the_current_state_of_a_model(halves, matrix):
     model = make("als")
     sure = sr.wrap(model, items=matrix[1], users=matrix[2])
     model.fit(matrix[0], show_progress=False)
@@ -169,7 +167,7 @@ def test_a_model_that_was_fitted_again_is_calibrated_as_it_is_now(halves, matrix
 
 @pytest.mark.parametrize("alpha", [0.5, 1.0, 40.0])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_als_solves_for_new_users_as_implicit_does(alpha, dtype, matrix):
+def test_als_folds_in_as_implicit_does(alpha, dtype, matrix):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = AlternatingLeastSquares(
@@ -187,7 +185,7 @@ def test_als_solves_for_new_users_as_implicit_does(alpha, dtype, matrix):
     assert shares == pytest.approx([explained[each] for each in history], rel=1e-3, abs=1e-5)
 
 
-def test_an_als_of_ones_own_that_solves_otherwise_scores_users_only():
+def test_a_subclass_of_als_that_folds_in_otherwise_scores_users_only():
     class Mine(type(make("als"))):
         def recalculate_user(self, userid, user_items):
             return super().recalculate_user(userid, user_items) * 2
@@ -199,7 +197,7 @@ def test_an_als_of_ones_own_that_solves_otherwise_scores_users_only():
 
 
 @pytest.mark.parametrize("name", ["als", "cosine", "bpr"])
-def test_parts_of_a_score_add_up_to_it(name, fitted, halves, matrix):
+def test_contributions_add_up_to_the_score(name, fitted, halves, matrix):
     sure = sr.wrap(fitted[name], items=matrix[1], users=matrix[2]).calibrate(*halves)
     lengths = np.diff(matrix[0].indptr)
     user = int(np.flatnonzero((lengths >= 5) & (lengths <= 10))[0])
@@ -212,21 +210,23 @@ def test_parts_of_a_score_add_up_to_it(name, fitted, halves, matrix):
     score = adapt(fitted[name]).score_histories([consumed])[0][matrix[1].index(item)]
     assert sum(each.by for each in why.contributions) == pytest.approx(score, rel=1e-3)
     assert {each.feature for each in why.contributions} <= {
-        f"took {matrix[1][i]}" for i in consumed
+        f"consumed {matrix[1][i]}" for i in consumed
     }
-    assert "What moved its score most: took" in str(why)
+    assert "What moved its score most: consumed" in str(why)
 
 
-def test_bpr_says_that_it_scores_no_histories(fitted, halves, matrix):
+def test_bpr_refuses_histories_and_new_users(fitted, halves, matrix):
     sure = sr.wrap(fitted["bpr"], items=matrix[1], users=matrix[2]).calibrate(*halves)
-    with pytest.raises(sr.InputError, match="users of its fit only, and cannot score a history"):
+    with pytest.raises(
+        sr.InputError, match="cannot score a new user or a history, only users of its fit"
+    ):
         sure.recommend(history=matrix[1][:6], confidence=0.8)
     with pytest.raises(sr.InputError, match="nothing of newcomers"):
         sr.wrap(make("bpr"), covers="newcomers").fit(halves[0])
 
 
 def numbered(halves, ids):
-    """Give the past and the future as frames, with these item ids instead, by code."""
+    """Return the past and the held-out rows as frames with other item ids."""
     renamed = dict(zip(halves[0].items.ids, ids, strict=True))
     return [
         each.to_frame().with_columns(pl.col("item_id").replace_strict(renamed)) for each in halves
@@ -251,13 +251,13 @@ def test_without_items_ids_must_be_column_numbers(name, fitted, halves, matrix):
     assert [matrix[1][item] for item in ours.items] == list(theirs.items)
 
 
-def test_what_is_not_fitted_or_does_not_match_is_refused(fitted, halves, matrix):
+def test_unfitted_models_and_other_ids_are_refused(fitted, halves, matrix):
     _, items, users = matrix
     others = [-7, *users[1:]]
     for model, settings, said in [
-        (make("als"), {}, "This AlternatingLeastSquares is not fitted: fit"),
-        (fitted["als"], {"items": items[:-1]}, "was fitted on 80 items, and items= names 79"),
-        (fitted["als"], {"users": [*users, 0]}, "was fitted on 400 users, and users= names 401"),
+        (make("als"), {}, "AlternatingLeastSquares is not fitted. Fit"),
+        (fitted["als"], {"items": items[:-1]}, "was fitted on 80 items and items= has 79 ids"),
+        (fitted["als"], {"users": [*users, 0]}, "was fitted on 400 users and users= has 401 ids"),
         (fitted["als"], {"items": [-7, *items[1:]]}, "items of the past are not in the catalogue"),
         (fitted["als"], {"users": others}, "users of the past were not in the fit of Alternating"),
         (
@@ -280,12 +280,12 @@ def by_heart():
 
 
 @pytest.mark.parametrize("covers", ["fit", "newcomers"])
-def test_those_whom_a_guarantee_covers_lose_no_more_than_it_says(many, covers):
+def test_the_guarantee_holds_for_covered_users(many, covers):
     check_covered(by_heart(), many, covers)
 
 
-def test_whoever_calibrates_with_what_was_fitted_promises_too_much(many):
-    """Why none of it is promised: a model that knew the futures ranks them far too well."""
+def test_calibration_on_interactions_of_the_fit_is_invalid(many):
+    """A model that was fitted on the held-out interactions ranks them far too well."""
     films, tested = many
     known = films.keeping(~tested.future_rows())
     later = profile_cases(known, 0.4)

@@ -1,4 +1,4 @@
-"""Pipelines of LensKit, wrapped: the same scores, and whom they score is true."""
+"""Pipelines of LensKit, wrapped: the same scores, and correct declarations of whom they score."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 import surerec as sr
 from surerec.adapters import adapt
 from surerec.testing import CHECKS
-from tests.adapters.asking import (
+from tests.adapters.checks import (
     QUICK,
     check_calibrated_and_saved,
     check_copy,
@@ -72,7 +72,7 @@ def some_histories(adapter, past, n):
     return [columns[past.consumed(user)] for user in range(n)]
 
 
-def asked(pipeline, query, adapter):
+def scores_of(pipeline, query, adapter):
     return lenskit.score(pipeline, query, adapter.catalogue.ids.to_list()).scores()
 
 
@@ -86,11 +86,13 @@ def test_scores_are_those_of_lenskit(name, trained, halves):
     else:
         ours = adapter.score_histories(some_histories(adapter, past, 20))
     for row, user in zip(ours, past.users.ids[:20].to_list(), strict=True):
-        assert row == pytest.approx(asked(pipeline, user, adapter), rel=1e-4, abs=1e-5, nan_ok=True)
+        assert row == pytest.approx(
+            scores_of(pipeline, user, adapter), rel=1e-4, abs=1e-5, nan_ok=True
+        )
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_only_what_can_fold_in_says_so(name, trained, halves):
+def test_folding_in_is_declared(name, trained, halves):
     for pipeline in (make(name), trained(name)):
         adapter = adapt(pipeline)
         assert adapter.knows_users == (name in KNOWS_USERS)
@@ -100,8 +102,8 @@ def test_only_what_can_fold_in_says_so(name, trained, halves):
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - NO_HISTORIES - KNOWS_USERS))
-def test_a_history_is_scored_alike_whoever_has_it(name, trained, halves):
-    """The same for a user of the training data, for another one, and for a stranger."""
+def test_scores_of_a_history_do_not_depend_on_the_user(name, trained, halves):
+    """Compare a user of the training data, another one and a new user."""
     pipeline, past = trained(name), halves[0]
     adapter = adapt(pipeline)
     histories = some_histories(adapter, past, 10)
@@ -110,12 +112,12 @@ def test_a_history_is_scored_alike_whoever_has_it(name, trained, halves):
         listed = ItemList(adapter.catalogue.ids.gather(history).to_list())
         for user in (past.users[number], past.users[number + 50], -5):
             query = RecQuery(user_id=user, history_items=listed)
-            theirs = asked(pipeline, query, adapter)
+            theirs = scores_of(pipeline, query, adapter)
             assert ours[number] == pytest.approx(theirs, rel=1e-4, abs=1e-5, nan_ok=True)
 
 
-def test_neighbours_of_users_look_who_asks(trained, halves):
-    """A user of the training data is no neighbour of theirs, but is one of whoever is like them."""
+def test_user_neighbours_depend_on_the_user(trained, halves):
+    """A user of the training data is no neighbour of their own."""
     pipeline, past = trained("user knn"), halves[0]
     adapter = adapt(pipeline)
     histories = some_histories(adapter, past, 10)
@@ -124,11 +126,11 @@ def test_neighbours_of_users_look_who_asks(trained, halves):
     assert not np.allclose(adapter.score_users(rows), by_history, equal_nan=True)
     for number, history in enumerate(histories):
         listed = ItemList(adapter.catalogue.ids.gather(history).to_list())
-        stranger = asked(pipeline, RecQuery(user_id=-5, history_items=listed), adapter)
-        assert np.array_equal(stranger, by_history[number], equal_nan=True)
+        new_user = scores_of(pipeline, RecQuery(user_id=-5, history_items=listed), adapter)
+        assert np.array_equal(new_user, by_history[number], equal_nan=True)
 
 
-def test_what_it_cannot_score_is_missing(trained, halves):
+def test_items_without_a_score_are_in_no_set(trained, halves):
     adapter = adapt(trained("item knn"))
     scores = adapter.score_histories(some_histories(adapter, halves[0], 5))
     lonely = lenskit.topn_pipeline(ItemKNNScorer(feedback="implicit", save_nbrs=1, min_sim=0.4))
@@ -157,11 +159,11 @@ def test_a_trained_pipeline_is_calibrated_and_saved(name, trained, halves, tmp_p
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_copy_begins_afresh_and_the_pipeline_is_left_alone(name, trained, films, halves):
+def test_a_copy_is_trained_from_scratch_and_the_pipeline_is_unchanged(name, trained, films, halves):
     pipeline, user = trained(name), halves[0].users[3]
     new = make(name)
-    check_copy(new, pipeline, films, lambda: asked(pipeline, user, adapt(pipeline)))
-    with pytest.raises(sr.NotFittedError, match="is not trained: train it, or let"):
+    check_copy(new, pipeline, films, lambda: scores_of(pipeline, user, adapt(pipeline)))
+    with pytest.raises(sr.NotFittedError, match=r"is not trained. Train it, or use"):
         sr.wrap(new).calibrate(*halves)
 
 
@@ -173,7 +175,7 @@ COVERED = ["ease", "als", "als of users", "flexmf", "user knn"]
     [(name, "fit") for name in COVERED]
     + [(name, "newcomers") for name in COVERED if name not in NO_HISTORIES],
 )
-def test_those_whom_a_guarantee_covers_lose_no_more_than_it_says(name, covers, many):
+def test_the_guarantee_holds_for_covered_users(name, covers, many):
     check_covered(make(name), many, covers)
 
 
@@ -183,7 +185,7 @@ def test_the_contract(name, check, tmp_path):
     CHECKS[check](subject_around(make, *name.split(", ")), tmp_path)
 
 
-def test_what_wants_ratings_is_asked_by_user_and_not_copied(halves):
+def test_scorers_of_ratings_are_queried_by_user_and_not_copied(halves):
     ratings = halves[0].to_frame().to_pandas()
     ratings["rating"] = 1 + np.arange(len(ratings)) % 5
     pipeline = lenskit.topn_pipeline(BiasedMFScorer(embedding_size=8, epochs=3))
@@ -194,25 +196,27 @@ def test_what_wants_ratings_is_asked_by_user_and_not_copied(halves):
     assert "over users of the fit" in str(
         sure.recommend(halves[0].users[3], confidence=0.7).guarantee
     )
-    with pytest.raises(sr.InputError, match="can be trained on who took what, without ratings"):
+    with pytest.raises(sr.InputError, match="cannot be trained on interactions without ratings"):
         sr.wrap(pipeline).fit(halves[0])
-    with pytest.raises(sr.InputError, match="can be trained on who took what, without ratings"):
+    with pytest.raises(sr.InputError, match="cannot be trained on interactions without ratings"):
         sr.wrap(lenskit.topn_pipeline(ItemKNNScorer(feedback="explicit"))).fit(halves[0])
 
 
-def test_what_is_refused(trained, halves):
-    with pytest.raises(sr.InputError, match="EASEScorer of LensKit cannot be asked for scores"):
+def test_invalid_models_and_requests_are_refused(trained, halves):
+    with pytest.raises(sr.InputError, match="EASEScorer of LensKit cannot score items"):
         sr.wrap(EASEScorer()).fit(halves[0])
     with pytest.raises(sr.InputError, match="items= lacks items that EASEScorer was trained on"):
         sr.wrap(trained("ease"), items=[1, 2]).calibrate(*halves)
     with pytest.raises(sr.InputError, match="FlexMFImplicitScorer scores the users of its fit on"):
         sr.wrap(make("flexmf"), covers="newcomers").fit(halves[0])
     sure = sr.wrap(trained("flexmf")).calibrate(*halves)
-    with pytest.raises(sr.InputError, match="users of its fit only, and cannot score a history"):
+    with pytest.raises(
+        sr.InputError, match="cannot score a new user or a history, only users of its fit"
+    ):
         sure.recommend(history=halves[0].items.ids[:6], confidence=0.8)
 
 
-def test_lenskit_is_not_imported_before_it_is_asked_for():
+def test_lenskit_is_imported_only_when_used():
     assert imported_with_surerec() == []
 
 

@@ -12,13 +12,15 @@ from surerec.calibration import following_cases
 
 @pytest.fixture(scope="module")
 def scores(halves):
-    """Everybody's scores of all items, by what those with a similar past took."""
+    """Return item-item scores of all items for all users."""
     past = halves[0]
     consumed = np.zeros((past.n_users, past.n_items))
     owners = np.repeat(np.arange(past.n_users), np.diff(past.offsets))
     consumed[owners, past.item_codes] = 1
-    likeness = consumed.T @ consumed
-    found = consumed @ (likeness / np.sqrt(np.outer(likeness.diagonal(), likeness.diagonal())))
+    similarity = consumed.T @ consumed
+    found = consumed @ (
+        similarity / np.sqrt(np.outer(similarity.diagonal(), similarity.diagonal()))
+    )
     found[consumed > 0] = -np.inf
     return found
 
@@ -39,13 +41,13 @@ def frame_of(scores, past, k=None):
 
 
 def missed(sure, past, future, epsilon, users):
-    """Give the mean share of their futures that sets do not hold."""
+    """Return the mean share of held-out items outside the sets."""
     cases = following_cases(past, future, 0.4)
     lost = []
     for case in np.flatnonzero(np.isin(cases.users, users)):
-        wanted = set(cases.interactions.items.ids.gather(cases.future(int(case))))
+        expected = set(cases.interactions.items.ids.gather(cases.future(int(case))))
         picks = sure.recommend(past.users[int(cases.users[case])], significance=epsilon)
-        lost.append(1 - len(wanted & set(picks.items)) / len(wanted))
+        lost.append(1 - len(expected & set(picks.items)) / len(expected))
     return np.mean(lost)
 
 
@@ -57,7 +59,7 @@ def apart(past, future):
     return future.without_users(codes[codes % 2 == 0]), past.users.codes(others)
 
 
-def test_complete_lists_keep_the_promise_for_people_who_have_one(halves, scores):
+def test_the_guarantee_holds_for_users_with_complete_lists(halves, scores):
     past, future = halves
     calibrating, others = apart(past, future)
     sure = sr.wrap(frame_of(scores, past)).calibrate(past, calibrating)
@@ -68,13 +70,13 @@ def test_complete_lists_keep_the_promise_for_people_who_have_one(halves, scores)
     assert "exchangeable with the" in said
 
 
-def test_short_lists_have_a_floor_and_tell_it(halves, scores):
+def test_short_lists_limit_the_confidence(halves, scores):
     past, future = halves
     sure = sr.wrap(frame_of(scores, past, k=10)).calibrate(past, future)
     assert 0.1 < sure.floor_ < 0.9
     beyond = sure.recommend(past.users[5], significance=sure.floor_ / 2)
     assert not beyond.guarantee.holds
-    assert "in no list of theirs (lists of 10 items)" in str(beyond.guarantee)
+    assert "not in the user's list (lists of 10 items)" in str(beyond.guarantee)
     assert len(beyond) < beyond.n_candidates
     assert f"and all {len(beyond)} scored items qualify" in str(beyond.guarantee)
     assert "every item qualifies" not in str(beyond.guarantee)
@@ -82,18 +84,18 @@ def test_short_lists_have_a_floor_and_tell_it(halves, scores):
     assert shorter.guarantee.full is not None
     assert f"above {beyond.highest_confidence:.4g}" in str(beyond.guarantee)
     assert 1 - beyond.highest_confidence == pytest.approx(sure.floor_, abs=0.01)
-    # What is said to be in no list is what keeps confidence down, but for the finite-sample term.
+    # The share of items outside lists limits the confidence, up to the finite-sample term.
     said = re.search(r"users, ([0-9.]+)% of what a user", beyond.guarantee.reason)
     unknown = float(said[1]) / 100
     assert 0 < 1 - beyond.highest_confidence - unknown < 1 / len(sure.calibration_) + 0.001
     assert sure.calibration_.unknown_share == pytest.approx(unknown, abs=0.01)
-    assert len(beyond) == 10  # what is in no list is in no set
+    assert len(beyond) == 10  # items outside the list are in no set
     within = sure.recommend(past.users[5], significance=sure.floor_ + 0.05)
     assert str(within.guarantee).startswith("Recall of at least ")
 
 
 @pytest.mark.parametrize("fallback", ["popularity", "CM12"])
-def test_a_fallback_reaches_every_level_that_the_past_allows(halves, scores, fallback):
+def test_a_fallback_raises_the_highest_confidence(halves, scores, fallback):
     past, future = halves
     lists = frame_of(scores, past, k=10)
     calibrating, others = apart(past, future)
@@ -110,7 +112,7 @@ def test_a_fallback_reaches_every_level_that_the_past_allows(halves, scores, fal
 
 
 @pytest.mark.parametrize(("k", "fallback"), [(None, None), (8, "popularity"), (8, "CM12")])
-def test_a_folder_holds_lists_whole(halves, scores, tmp_path, k, fallback):
+def test_lists_are_saved_and_loaded(halves, scores, tmp_path, k, fallback):
     past, future = halves
     sure = sr.wrap(frame_of(scores, past, k=k), fallback=fallback).calibrate(past, future)
     sure.save(tmp_path / "lists")
@@ -122,7 +124,7 @@ def test_a_folder_holds_lists_whole(halves, scores, tmp_path, k, fallback):
     assert back.floor_ == sure.floor_
 
 
-def test_what_is_in_no_list_has_no_probability(halves, scores):
+def test_items_outside_a_list_have_no_probability(halves, scores):
     past, future = halves
     frame = frame_of(scores, past, k=20)
     sure = sr.wrap(frame).calibrate(past, future)
@@ -134,14 +136,14 @@ def test_what_is_in_no_list_has_no_probability(halves, scores):
     assert np.array_equal(np.isfinite(found), inside)
 
 
-def test_who_has_no_list_is_refused_or_left_out(halves, scores):
+def test_users_without_a_list_are_refused(halves, scores):
     past, future = halves
     lists = frame_of(scores, past).filter(pl.col("user_id") != past.users[4])
     with pytest.warns(sr.LeftOutWarning, match="1 of the 400 users of the past have no scores"):
         sure = sr.wrap(lists).calibrate(past, future)
-    with pytest.raises(sr.InputError, match="ask for one of them by user="):
+    with pytest.raises(sr.InputError, match="Pass user=, one of these users"):
         sure.recommend(past.users[4], confidence=0.8)
-    with pytest.raises(sr.InputError, match="cannot score a history"):
+    with pytest.raises(sr.InputError, match="cannot score a new user or a history"):
         sure.recommend(history=past.items.ids[:6], confidence=0.8)
 
 
@@ -154,30 +156,28 @@ def test_who_has_no_list_is_refused_or_left_out(halves, scores):
             r"cannot parse score .* remove those rows",
         ),
         (lambda f: f.with_columns(score=pl.lit(1.0)), "the same score for everybody"),
-        (lambda f: f.with_columns(user_id=pl.col("user_id") + 10_000), "not one of the"),
+        (lambda f: f.with_columns(user_id=pl.col("user_id") + 10_000), "none of the"),
         (lambda f: f.drop("item_id"), "no item column among"),
         (lambda f: f.clear(), ": no rows"),
     ],
 )
-def test_lists_that_cannot_be_used_are_refused_in_a_sentence(halves, scores, spoil, message):
+def test_invalid_lists_are_refused(halves, scores, spoil, message):
     past, future = halves
     with pytest.raises(sr.InputError, match=message):
         sr.wrap(spoil(frame_of(scores, past))).calibrate(past, future)
 
 
-def test_a_fallback_is_for_lists_and_known(halves, scores):
+def test_invalid_fallbacks_are_refused(halves, scores):
     past, future = halves
     with pytest.raises(sr.InputError, match="fallback is 'magic'; choose one of popularity, CM1"):
         sr.wrap(frame_of(scores, past), fallback="magic").calibrate(past, future)
     with pytest.raises(sr.InputError, match="fallback= completes lists"):
         sr.wrap(lambda histories: histories, items=[1], fallback="CM12").calibrate(past, future)
-    with pytest.raises(sr.InputError, match="leave items= and users= out"):
+    with pytest.raises(sr.InputError, match="Leave items= and users= out"):
         sr.wrap(frame_of(scores, past), items=[1, 2]).calibrate(past, future)
 
 
-def test_the_command_line_writes_a_folder_that_everything_opens(
-    halves, scores, tmp_path, cli, write
-):
+def test_the_command_line_wraps_lists(halves, scores, tmp_path, cli, write):
     past, future = halves
     frame_of(scores, past, k=15).write_parquet(tmp_path / "top.parquet")
     past.to_frame().write_csv(tmp_path / "before.csv")
@@ -189,9 +189,9 @@ def test_the_command_line_writes_a_folder_that_everything_opens(
     assert done.code == 0, done.err
     assert "lists of 15 items of 400 users" in done.err
     assert "the smallest ε that can be guaranteed is" in done.err
-    told = cli("recommend", folder, "--user", past.users[3], "--confidence", 0.8)
-    assert told.code == 0, told.err
-    assert "users who have a list" in " ".join(told.out.split())
+    shown = cli("recommend", folder, "--user", past.users[3], "--confidence", 0.8)
+    assert shown.code == 0, shown.err
+    assert "users who have a list" in " ".join(shown.out.split())
     rows = tmp_path / "rows.csv"
     many = cli("recommend", folder, "--all", "--confidence", 0.8, "--k", 3, "--output", rows)
     assert many.code == 0, many.err

@@ -1,4 +1,4 @@
-"""Models of RecTools, wrapped: the same scores, and whom they score is true."""
+"""Models of RecTools, wrapped: the same scores, and correct declarations of whom they score."""
 
 import copy
 import warnings
@@ -11,7 +11,7 @@ import pytest
 import surerec as sr
 from surerec.adapters import adapt
 from surerec.testing import CHECKS
-from tests.adapters.asking import (
+from tests.adapters.checks import (
     QUICK,
     check_calibrated_and_saved,
     check_copy,
@@ -148,7 +148,7 @@ def test_scores_are_those_of_rectools(name, fitted, dataset):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_only_what_can_fold_in_says_so(name, fitted):
+def test_folding_in_is_declared(name, fitted):
     for model in (make(name), fitted(name)):
         adapter = adapt(model)
         assert adapter.knows_users == (name in KNOWS_USERS)
@@ -156,19 +156,19 @@ def test_only_what_can_fold_in_says_so(name, fitted):
 
 
 @pytest.mark.parametrize("name", ["ease", "cosine", "tfidf", "popular"])
-def test_a_history_is_scored_as_rectools_scores_a_stranger_with_it(name, fitted, dataset):
-    """Their recommend looks at the rows of the Dataset that it is given, whoever was in the fit."""
+def test_a_history_is_scored_as_a_new_user_of_rectools(name, fitted, dataset):
+    """RecTools recommends by the rows of the given Dataset."""
     model, rows = fitted(name), np.arange(20)
     raw = dataset.get_raw_interactions()
     last = dataset.item_id_map.external_ids[-1]
     for_shape = raw.assign(user_id=-1)[raw["item_id"] == last].head(1)
-    strangers = pd.concat([raw.assign(user_id=raw["user_id"] + 10_000), for_shape])
+    new_users = pd.concat([raw.assign(user_id=raw["user_id"] + 10_000), for_shape])
     theirs = Dataset(
-        type(dataset.user_id_map).from_values(strangers["user_id"].to_numpy()),
+        type(dataset.user_id_map).from_values(new_users["user_id"].to_numpy()),
         dataset.item_id_map,
         dataset.interactions.from_raw(
-            strangers,
-            type(dataset.user_id_map).from_values(strangers["user_id"].to_numpy()),
+            new_users,
+            type(dataset.user_id_map).from_values(new_users["user_id"].to_numpy()),
             dataset.item_id_map,
         ),
     )
@@ -178,7 +178,7 @@ def test_a_history_is_scored_as_rectools_scores_a_stranger_with_it(name, fitted,
     assert ours[there] == pytest.approx(listed[there], rel=1e-4, abs=1e-5)
 
 
-def test_als_folds_in_without_a_look_at_its_users(fitted, dataset):
+def test_als_folds_in_without_user_factors(fitted, dataset):
     model = copy.deepcopy(fitted("als"))
     rows = np.arange(20)
     histories = histories_of(dataset, rows)
@@ -189,15 +189,15 @@ def test_als_folds_in_without_a_look_at_its_users(fitted, dataset):
     assert np.corrcoef(before.ravel(), of_users.ravel())[0, 1] > 0.95
 
 
-def test_als_with_features_folds_nobody_in(dataset):
+def test_als_with_features_does_not_fold_in(dataset):
     raw = dataset.get_raw_interactions()
-    ids = [*raw["item_id"].unique(), "never taken"]
+    ids = [*raw["item_id"].unique(), "never consumed"]
     features = pd.DataFrame({"id": ids, "feature": "odd", "value": np.arange(len(ids)) % 2.0})
     with_features = Dataset.construct(raw, item_features_df=features)
     model = make("als").fit(with_features)
     adapter = adapt(model, with_features.item_id_map, with_features.user_id_map)
     assert not adapter.folds_in
-    assert len(adapter.catalogue) == len(ids) - 1  # it has no column for what nobody took
+    assert len(adapter.catalogue) == len(ids) - 1  # no column for an item without consumers
     ours = adapter.score_users(np.arange(5))
     theirs = recommended(model, with_features, np.arange(5))[:, :-1]
     assert ours == pytest.approx(theirs, rel=1e-4, abs=1e-5)
@@ -217,22 +217,22 @@ def test_a_fitted_model_is_calibrated_and_saved(name, fitted, dataset, named, tm
     assert np.array_equal(scored(adapt(model), dataset, np.arange(9)), before, equal_nan=True)
 
 
-def test_most_items_without_a_score_are_out_of_reach(fitted, dataset, named):
+def test_items_without_a_score_limit_the_confidence(fitted, dataset, named):
     ids = {"items": dataset.item_id_map, "users": dataset.user_id_map}
     sure = sr.wrap(fitted("recently popular"), **ids).calibrate(*named)
     picks = sure.recommend(int(dataset.user_id_map.external_ids[4]), confidence=0.6)
     assert "no set of known items supports a confidence above 0.2" in str(picks.guarantee)
 
 
-# Of pasts alone, all that was taken in the last two days has one taker: nothing to rank by.
+# In the pasts, items of the last two days have one consumer each, and cannot be ranked.
 @pytest.mark.parametrize("name", sorted(set(NAMES) - {"svd", "lightfm", "recently popular"}))
-def test_a_copy_begins_afresh_and_the_model_is_left_alone(name, fitted, films, dataset):
+def test_a_copy_is_fitted_from_scratch_and_the_model_is_unchanged(name, fitted, films, dataset):
     new, model = make(name), fitted(name)
     check_copy(new, model, films, lambda: scored(adapt(model), dataset, np.arange(9)))
     assert not new.is_fitted
 
 
-def test_als_around_a_fitted_model_begins_afresh(dataset, films):
+def test_als_with_a_fitted_model_is_fitted_from_scratch(dataset, films):
     """RecTools fits a copy of what it was given, which goes on from factors that it has."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -242,7 +242,7 @@ def test_als_around_a_fitted_model_begins_afresh(dataset, films):
     assert ours.equals(sr.wrap(make("als")).fit(films).recommend_many(confidence=0.7))
 
 
-def test_what_nobody_took_has_no_score(films):
+def test_items_without_consumers_have_no_score(films):
     items = [*films.items.ids.to_list(), 10_001]
     sure = sr.wrap(make("ease"), items=items).fit(films)
     scores = sure.scorer_.adapter.score_histories([np.array([1, 2, len(items) - 1])])
@@ -258,7 +258,7 @@ COVERED = ["ease", "cosine", "als", "bpr", "svd"]
     [(name, "fit") for name in COVERED]
     + [(name, "newcomers") for name in COVERED if name not in NO_HISTORIES],
 )
-def test_those_whom_a_guarantee_covers_lose_no_more_than_it_says(name, covers, many):
+def test_the_guarantee_holds_for_covered_users(name, covers, many):
     check_covered(make(name), many, covers)
 
 
@@ -268,20 +268,22 @@ def test_the_contract(name, check, tmp_path):
     CHECKS[check](subject_around(make, *name.split(", ")), tmp_path)
 
 
-def test_what_is_refused(fitted, dataset, halves):
-    with pytest.raises(sr.NotFittedError, match="This EASEModel is not fitted: fit it, or let"):
+def test_invalid_models_and_requests_are_refused(fitted, dataset, halves):
+    with pytest.raises(sr.NotFittedError, match=r"EASEModel is not fitted. Fit it, or use"):
         sr.wrap(make("ease")).calibrate(*halves)
-    with pytest.raises(sr.InputError, match="was fitted on 80 items, and items= names 79"):
+    with pytest.raises(sr.InputError, match="was fitted on 80 items and items= has 79 ids"):
         sr.wrap(fitted("ease"), items=list(range(79))).calibrate(*halves)
     with pytest.raises(sr.InputError, match="items of the past are not in the catalogue of EASEM"):
         sr.wrap(fitted("ease"), items=dataset.item_id_map).calibrate(*halves)  # other ids
     with pytest.raises(sr.InputError, match="PureSVDModel scores the users of its fit only"):
         sr.wrap(make("svd"), covers="newcomers").fit(halves[0])
-    with pytest.raises(sr.InputError, match=r"RandomModel of RecTools cannot be asked .* wrap E"):
+    with pytest.raises(
+        sr.InputError, match=r"RandomModel of RecTools cannot score all items. Pass one of E"
+    ):
         sr.wrap(RandomModel()).fit(halves[0])
 
 
-def test_rectools_is_not_imported_before_it_is_asked_for():
+def test_rectools_is_imported_only_when_used():
     assert imported_with_surerec() == []
 
 

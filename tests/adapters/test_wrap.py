@@ -1,4 +1,4 @@
-"""Anything that scores, wrapped: what it answers, covers and saves, and what is refused."""
+"""Wrapped functions and classes: answers, coverage, storage and refusals."""
 
 import copy
 from functools import partial
@@ -10,7 +10,7 @@ import pytest
 import surerec as sr
 from surerec._words import DAY
 from surerec.storage import read_card
-from tests.adapters.asking import imported_with_surerec
+from tests.adapters.checks import imported_with_surerec
 
 
 class Popular:
@@ -25,28 +25,28 @@ class Popular:
 
 
 def neighbours(past):
-    """Make a function from histories of ids to scores, in the order of the ids given with it."""
+    """Return a function from histories of ids to scores, and the ids in the order of the scores."""
     ids = sorted(past.items.ids.to_list())
     place = {each: number for number, each in enumerate(ids)}
     consumed = np.zeros((past.n_users, len(ids)))
     for user in range(past.n_users):
         consumed[user, [place[past.items[code]] for code in past.consumed(user)]] = 1
-    likeness = consumed.T @ consumed / np.maximum(consumed.sum(axis=0), 1)
+    similarity = consumed.T @ consumed / np.maximum(consumed.sum(axis=0), 1)
 
     def near(histories):
-        return np.stack([likeness[[place[each] for each in h]].sum(axis=0) for h in histories])
+        return np.stack([similarity[[place[each] for each in h]].sum(axis=0) for h in histories])
 
     return near, ids
 
 
 @pytest.fixture(scope="module")
-def by_likeness(halves):
+def by_similarity(halves):
     return neighbours(halves[0])
 
 
-def test_a_function_from_histories_to_scores(halves, by_likeness, tmp_path):
+def test_a_function_from_histories_to_scores(halves, by_similarity, tmp_path):
     past, future = halves
-    near, ids = by_likeness
+    near, ids = by_similarity
     sure = sr.wrap(near, items=ids).calibrate(past, future)
     user = past.users[1]
     picks = sure.recommend(user, confidence=0.8)
@@ -62,14 +62,14 @@ def test_a_function_from_histories_to_scores(halves, by_likeness, tmp_path):
         sr.load(tmp_path / "near", scorer=lambda histories: -near(histories))
 
 
-def test_a_function_of_one_history_scores_as_one_of_a_list(halves, by_likeness):
+def test_a_function_of_one_history_scores_as_one_of_a_list(halves, by_similarity):
     past, future = halves
-    near, ids = by_likeness
-    likeness = np.stack([near([[each]])[0] for each in ids])
+    near, ids = by_similarity
+    similarity = np.stack([near([[each]])[0] for each in ids])
     place = {each: number for number, each in enumerate(ids)}
 
     def by_index(history):  # with a list of lists of one length, it gives a table
-        return likeness[np.vectorize(place.get)(history)].sum(axis=0)
+        return similarity[np.vectorize(place.get)(history)].sum(axis=0)
 
     def strict(history):
         return near([history])[0]
@@ -88,7 +88,7 @@ def test_a_function_of_one_history_scores_as_one_of_a_list(halves, by_likeness):
         sr.wrap(failing, items=ids).calibrate(past, future)
 
 
-def test_what_can_be_fitted_is_fitted_without_those_who_calibrate(films):
+def test_a_copy_is_fitted_without_calibration_users(films):
     sure = sr.wrap(Popular()).fit(films)
     assert sure.covers_ == "newcomers"
     in_fit = np.bincount(
@@ -104,7 +104,7 @@ def test_what_can_be_fitted_is_fitted_without_those_who_calibrate(films):
     assert said.startswith("No guarantee: Popular was fitted on this user")
 
 
-def test_people_of_the_fit_are_covered_and_their_calibration_users_are_not(films):
+def test_users_of_the_fit_are_covered_except_calibration_users(films):
     sure = sr.wrap(Popular(), covers="fit").fit(films)
     held = sure.calibration_.users
     said = str(sure.recommend(films.users[int(held[0])], confidence=0.8).guarantee)
@@ -124,7 +124,7 @@ def test_refitting_needs_a_window():
 
 
 @pytest.mark.filterwarnings("ignore::surerec.StaleModelWarning")
-def test_newcomers_over_the_calendar_are_not_in_the_fit(films):
+def test_a_temporal_split_leaves_new_users_out_of_the_fit(films):
     sure = sr.wrap(Popular(), window=60).fit(films)
     held = sure.calibration_.users
     assert len(held)
@@ -140,7 +140,7 @@ def test_newcomers_over_the_calendar_are_not_in_the_fit(films):
 
 
 @pytest.mark.filterwarnings("ignore::surerec.StaleModelWarning")
-def test_the_calendar_says_of_which_days_it_speaks(films):
+def test_a_temporal_guarantee_names_its_period(films):
     sure = sr.wrap(Popular(), window=60, covers="fit").fit(films)
     user = sure.calibration_.users[0]
     said = str(sure.recommend(films.users[int(user)], confidence=0.8).guarantee)
@@ -156,9 +156,9 @@ def test_other_libraries_are_not_imported():
     assert imported_with_surerec() == []
 
 
-def test_a_name_takes_the_place_of_a_class_or_a_lambda(halves, by_likeness, tmp_path):
+def test_a_given_name_replaces_that_of_a_class_or_a_lambda(halves, by_similarity, tmp_path):
     past, future = halves
-    near, ids = by_likeness
+    near, ids = by_similarity
     plain = sr.wrap(lambda histories: near(list(histories)), items=ids).calibrate(past, future)
     said = str(plain.recommend(past.users[1], confidence=0.8).guarantee)
     assert "the wrapped model learned nothing from their future" in said
@@ -179,7 +179,7 @@ def test_a_name_takes_the_place_of_a_class_or_a_lambda(halves, by_likeness, tmp_
             sr.wrap(near, items=ids, name=wrong)
 
 
-def test_a_fitted_one_can_be_copied(films):
+def test_a_fitted_recommender_can_be_copied(films):
     sure = sr.wrap(Popular()).fit(films)
     twin = copy.deepcopy(sure)
     assert twin.wrapped_ is not sure.wrapped_
@@ -202,8 +202,8 @@ def test_a_refit_calibrates_item_lists_on_the_same_items():
     assert kept[0].first_ranks.tolist() == kept[1].first_ranks.tolist()
 
 
-def test_precision_is_promised_saved_and_refused(halves, by_likeness, tmp_path):
-    near, ids = by_likeness
+def test_precision_is_guaranteed_saved_and_refused(halves, by_similarity, tmp_path):
+    near, ids = by_similarity
     sure = sr.wrap(near, items=ids, guarantee="precision").calibrate(*halves)
     picks = sure.recommend(1, precision=0.15)
     said = "are among what a user consumes next (without repeats), on average over users of the fit"
@@ -217,8 +217,8 @@ def test_precision_is_promised_saved_and_refused(halves, by_likeness, tmp_path):
     assert back.recommend(1, precision=0.15).guarantee == picks.guarantee
 
 
-def test_item_lists_are_calibrated_before_saving(halves, by_likeness, tmp_path):
-    near, ids = by_likeness
+def test_item_lists_are_calibrated_before_saving(halves, by_similarity, tmp_path):
+    near, ids = by_similarity
     sure = sr.wrap(near, items=ids).calibrate(*halves).add_item_list("even", ids[::2])
     asked = {"user": 1, "confidence": 0.8, "item_list": "even"}
     picks = sure.recommend(**asked)
@@ -255,16 +255,16 @@ def flat(histories):
 @pytest.mark.parametrize(
     ("model", "settings", "said"),
     [
-        (5, {}, r"cannot be wrapped: give a model of implicit .*score\(history\), a function"),
+        (5, {}, r"cannot be wrapped. Pass a model of implicit .*score\(history\), a function"),
         (dict, {}, "the class dict cannot be wrapped"),
         (flat, {"items": [1, 2, 3], "covers": "all"}, "covers is 'all'; choose one of fit, newco"),
-        (flat, {}, "Which items flat scores is not known: give items="),
-        (flat, {"items": [1, 2, 2]}, "items= names 2 twice"),
-        (flat, {"items": [1.5, None]}, "items= must list ids"),
+        (flat, {}, "The items that flat scores are unknown. Pass items="),
+        (flat, {"items": [1, 2, 2]}, "items= has 2 twice"),
+        (flat, {"items": [1.5, None]}, "items= is not a list of ids"),
         (flat, {"items": ["x", "y", "z"]}, "80 of the 80 items of the past are not in the cata"),
     ],
 )
-def test_what_cannot_be_wrapped_or_calibrated(halves, model, settings, said):
+def test_invalid_models_and_ids_are_refused(halves, model, settings, said):
     with pytest.raises(sr.InputError, match=said):
         sr.wrap(model, **settings).calibrate(*halves)
 
@@ -275,7 +275,7 @@ def test_a_function_cannot_be_fitted(halves):
 
 
 def some(halves, change=lambda scores: scores):
-    """Wrap a function that scores items by their place."""
+    """Return a wrapped function that scores items by their position."""
     ids = halves[0].items.ids.to_list()
 
     def score(histories):
@@ -287,26 +287,32 @@ def some(halves, change=lambda scores: scores):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda rows: np.where(rows == 3, np.nan, rows), "scores that are not numbers; nothing ca"),
+        (lambda rows: np.where(rows == 3, np.nan, rows), "scores that are not numbers. Return a"),
         (np.zeros_like, "score gives all items the same score for everybody"),
-        (lambda rows: rows[:, :79], r"gave scores of shape \(\d+, 79\): a function of"),
+        (
+            lambda rows: rows[:, :79],
+            r"returned scores of shape \(\d+, 79\). Return one .* one row for each",
+        ),
     ],
 )
-def test_scores_that_cannot_be_used(halves, change, said):
+def test_invalid_scores_are_refused(halves, change, said):
     with pytest.raises(sr.InputError, match=said):
         some(halves, change).calibrate(*halves)
 
 
-def test_a_score_method_gives_one_for_each_item(halves):
+def test_a_score_method_returns_one_score_per_item(halves):
     class One:
         def score(self, history):
             return [1.0, 2.0, len(history)]
 
-    with pytest.raises(sr.InputError, match=r"One gave scores of shape \(3,\): score\(history\)"):
+    with pytest.raises(
+        sr.InputError,
+        match=r"One returned scores of shape \(3,\). Return one score for each of the 80",
+    ):
         sr.wrap(One(), items=halves[0].items.ids).calibrate(*halves)
 
 
-def test_a_future_of_users_who_are_not_known(halves):
+def test_held_out_interactions_of_unknown_users(halves):
     past, future = halves
     later, moved = future.to_frame(), pl.col("user_id") + 10_000
     with pytest.raises(sr.InputError, match=r"None of the \d+ users of the future is in the past"):
@@ -319,7 +325,7 @@ def test_a_future_of_users_who_are_not_known(halves):
         some(halves).calibrate(past.keeping(np.arange(past.n_rows) < 4), future)
 
 
-def test_what_a_calibrated_function_cannot_answer(halves, tmp_path, cli):
+def test_requests_that_a_calibrated_function_refuses(halves, tmp_path, cli):
     sure = some(halves).calibrate(*halves)
     with pytest.raises(sr.InputError, match="Give user= or history=, not both"):
         sure.recommend(halves[0].users[1], history=[1, 2], confidence=0.8)
@@ -337,13 +343,13 @@ N_AGAIN = 37
 
 @pytest.fixture(scope="module")
 def again(halves):
-    """The future with 37 rows that users have in their past."""
+    """Return the held-out rows with 37 rows of the users' past."""
     past, future = (each.to_frame() for each in halves)
     moved = past.head(N_AGAIN).with_columns(datetime=pl.lit(future["datetime"].max()))
     return pl.concat([future, moved])
 
 
-def test_repeats_are_refused_with_an_offer_to_drop_them(halves, again):
+def test_repeats_are_refused_unless_dropped(halves, again):
     said = (
         r"37 of the [\d,]+ rows of the future \(1\.\d%\) repeat an item of the user's past, such as"
         r' user .* and item .*\. .* items new to the user\. Pass repeats="drop"'
@@ -356,7 +362,7 @@ def test_repeats_are_refused_with_an_offer_to_drop_them(halves, again):
         some(halves).calibrate(*halves, repeats="keep")
 
 
-def test_dropped_repeats_are_counted_and_said(halves, again, tmp_path):
+def test_dropped_repeats_are_counted_and_reported(halves, again, tmp_path):
     with pytest.warns(sr.LeftOutWarning, match=r"Dropped repeats: 37 of the .* such as user"):
         sure = some(halves).calibrate(halves[0], again, repeats="drop")
     without = some(halves).calibrate(*halves)

@@ -1,4 +1,4 @@
-"""The features of the learned measure, one item at a time in plain Python."""
+"""Reference of the features of the measure "learned", one item at a time in plain Python."""
 
 import math
 from statistics import mean, median
@@ -9,22 +9,22 @@ DAY = 86_400.0
 
 
 class SlowFeatures:
-    """Over profiles of (item, time) in order: those of everybody but the user left out."""
+    """Features from profiles of (item, time) in order, without the left-out users."""
 
     def __init__(self, profiles, n_items, ties, strength):
         self.profiles = profiles
         self.n_items = n_items
         self.ties = ties
-        self.support = [sum(self.took(p, i) for p in profiles) for i in range(n_items)]
-        consumed = np.array([[float(self.took(p, i)) for i in range(n_items)] for p in profiles])
+        self.support = [sum(self.has(p, i) for p in profiles) for i in range(n_items)]
+        consumed = np.array([[float(self.has(p, i)) for i in range(n_items)] for p in profiles])
         consumed = consumed.reshape(len(profiles), n_items)
         self.inverse = np.linalg.inv(consumed.T @ consumed + strength * np.eye(n_items))
 
-    def took(self, profile, item):
+    def has(self, profile, item):
         return any(item == other for other, _ in profile)
 
     def after(self, profile, item):
-        """What follows an item in one profile, in order."""
+        """Return the items that follow an item in one profile, in order."""
         for place, (other, time) in enumerate(profile):
             if other == item:
                 rest = profile[place + 1 :]
@@ -34,7 +34,7 @@ class SlowFeatures:
     def count(self, i, h):
         return sum(h in self.after(p, i) for p in self.profiles)
 
-    def near(self, i, h, window):
+    def count_within(self, i, h, window):
         return sum(h in self.after(p, i)[:window] for p in self.profiles)
 
     def place(self, item):
@@ -49,8 +49,8 @@ class SlowFeatures:
         return mean(seconds or [0]) / DAY
 
     def ridge(self, history, weights, item):
-        among = sum(w * self.inverse[i, item] for i, w in zip(history, weights, strict=True))
-        return -among / self.inverse[item, item]
+        total = sum(w * self.inverse[i, item] for i, w in zip(history, weights, strict=True))
+        return -total / self.inverse[item, item]
 
     def of(self, history, h):
         """Return all features of item h by name."""
@@ -76,7 +76,8 @@ class SlowFeatures:
 
         def soon(window):
             return mean(
-                self.near(i, h, window) / s for i, s in zip(history[-5:], some[-5:], strict=True)
+                self.count_within(i, h, window) / s
+                for i, s in zip(history[-5:], some[-5:], strict=True)
             )
 
         return {

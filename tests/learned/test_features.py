@@ -24,7 +24,7 @@ def one_thread():
 
 
 class Case:
-    """Random profiles with ties in time, a history, and nobody, one or a group to leave out."""
+    """Random profiles with ties in time, a history, and up to three users to leave out."""
 
     def __init__(self, data):
         consumed = data.draw(st.lists(a_profile, min_size=2, max_size=8), label="profiles")
@@ -46,18 +46,18 @@ class Case:
         items = st.integers(0, self.interactions.n_items - 1)
         self.history = data.draw(st.lists(items, min_size=1, max_size=N_ITEMS, unique=True))
         self.ridge = Ridge.fit(self.interactions)
-        self.room = data.draw(st.sampled_from([0, 1 << 26]), label="bytes of counts kept")
+        self.cache = data.draw(st.sampled_from([0, 1 << 26]), label="bytes of cached counts")
 
     def features(self):
         statistics = sr.count_precedence(
             self.interactions, ties=self.ties, strategy=self.strategy, memory=None
         )
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("surerec.measures.learned._items._MOST_BYTES", self.room)
+            patch.setattr("surerec.measures.learned._items._MOST_BYTES", self.cache)
             return Features(statistics, self.ridge)
 
     def slow(self):
-        """Without the users."""
+        """Return the reference without the users."""
         data = self.interactions
         profiles = []
         for user, (a, b) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True)):
@@ -68,7 +68,7 @@ class Case:
 
 
 @given(st.data())
-def test_features_are_those_of_the_definition_without_the_users(data):
+def test_features_equal_the_reference_without_the_users(data):
     case = Case(data)
     slow = case.slow()
     found = case.features().of(np.array(case.history), without=case.users)
@@ -81,7 +81,7 @@ def test_features_are_those_of_the_definition_without_the_users(data):
 
 
 @given(st.data())
-def test_some_columns_are_the_same_as_in_all(data):
+def test_some_columns_equal_those_of_all(data):
     case = Case(data)
     features = case.features()
     columns = np.array(
@@ -96,8 +96,8 @@ def test_some_columns_are_the_same_as_in_all(data):
 
 
 @pytest.mark.parametrize("ties", ["order", "strict"])
-def test_where_rows_are_held_changes_not_a_bit(ties):
-    """Of a large catalogue most rows are compressed, and most of their columns are empty."""
+def test_features_do_not_depend_on_the_storage_of_rows(ties):
+    """In a large catalogue most rows are compressed, and most columns are empty."""
     goods = sr.datasets.synthetic(n_users=150, n_items=1500, n_rows=7500, ties=0.3, random_state=8)
     ridge = Ridge.fit(goods, most_items=50)
     dense, bounded, few = (
@@ -107,14 +107,12 @@ def test_where_rows_are_held_changes_not_a_bit(ties):
     held = bounded.statistics.rows.held["followers"]
     assert len(held.offsets) > 500  # compressed, and some of them are not
     assert len(held.dense) > 10
-    chance = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     for user in np.argsort(-np.diff(goods.offsets))[[0, 1, 40, 100]].tolist():
         history = goods.consumed(user).astype(np.int64)[:60]
         for without in ((), (user,), (user, 3)):
             for n_columns in (None, 20, 1000):
-                columns = (
-                    None if n_columns is None else chance.permutation(goods.n_items)[:n_columns]
-                )
+                columns = None if n_columns is None else rng.permutation(goods.n_items)[:n_columns]
                 expected = dense.of(history, without=without, columns=columns)
                 for other in (bounded, few):
                     found = other.of(history, without=without, columns=columns)
@@ -125,11 +123,3 @@ def test_an_empty_history_is_refused():
     films = sr.datasets.synthetic(n_users=20, n_items=10, n_rows=100, random_state=3)
     with pytest.raises(InputError, match="history is empty"):
         Features(sr.count_precedence(films)).of(np.empty(0, dtype=np.int64))
-
-
-def test_items_that_nobody_took_have_features_too():
-    consumed = sr.Interactions.from_profiles([0, 2, 4], [0, 1, 1, 0], item_ids=range(4))
-    statistics = sr.count_precedence(consumed)
-    for users in ((), (0,), (0, 1)):
-        found = Features(statistics).of(np.arange(consumed.n_items), without=users)
-        assert np.isfinite(found).all()

@@ -15,20 +15,20 @@ from surerec.errors import InputError
 from surerec.evaluation import choose_users, split_user
 from surerec.measures import MeasureScorer, Query, State
 from surerec.measures.learned import (
+    COMPONENTS,
     FEATURES,
-    INGREDIENTS,
     LearnedMeasure,
     LearnedModel,
     LearnedScorer,
 )
-from surerec.measures.learned import _growing as growing
-from surerec.measures.learned._examples import TrainedFuture
-from surerec.measures.learned._features import EXTRAS, extras_of, in_words
+from surerec.measures.learned import _training as training
+from surerec.measures.learned._examples import TrainingHorizon
+from surerec.measures.learned._features import EXTRAS, describe_features, extras_of
 from surerec.measures.learned._trees import read_trees, write_trees
 
 
 def with_profile(films, user, items):
-    """The same data, but for what one user took."""
+    """Return the same data with another profile of one user."""
     changed = films.item_codes.copy()
     changed[films.offsets[user] : films.offsets[user + 1]] = items
     return sr.Interactions(films.users, films.items, films.offsets, changed, films.times)
@@ -59,12 +59,12 @@ def model(statistics, learned):
     return sr.InductiveConformal(learned).fit(statistics)
 
 
-def test_it_ranks_futures_better_than_the_best_formula(films, statistics, scorer):
-    def precision(judge):
+def test_held_out_items_rank_better_than_by_the_best_formula(films, statistics, scorer):
+    def precision(measured):
         found = []
         for user in choose_users(films, 200, random_state=1):
             split = split_user(films, int(user))
-            scores = judge.score(split.known, without_user=split.user)
+            scores = measured.score(split.known, without_user=split.user)
             scores[split.known] = -np.inf
             found.append(np.isin(np.argsort(-scores)[:10], split.test).mean())
         return np.mean(found)
@@ -85,7 +85,7 @@ def test_values_are_calibrated_probabilities(films, scorer):
     assert expected == pytest.approx(consumed, rel=0.1)
 
 
-def test_nobody_is_scored_by_what_was_learned_from_them(films, statistics):
+def test_no_user_is_scored_by_trees_trained_on_that_user(films, statistics):
     learned = LearnedModel.train(statistics, n_users=60)
     user = 11
     own = films.item_codes[films.offsets[user] : films.offsets[user + 1]]
@@ -101,7 +101,7 @@ def test_nobody_is_scored_by_what_was_learned_from_them(films, statistics):
     np.testing.assert_allclose(after, before, rtol=0, atol=1e-9)
 
 
-def test_the_same_seed_learns_the_same(statistics):
+def test_the_same_random_state_trains_the_same_trees(statistics):
     first, again, other = (
         LearnedModel.train(statistics, n_users=40, n_folds=3, random_state=random_state)
         for random_state in (3, 3, 4)
@@ -113,23 +113,19 @@ def test_the_same_seed_learns_the_same(statistics):
 def test_contributions_add_up_to_the_score(scorer):
     history = np.array([5, 1, 9])
     for user in (None, 3):
-        found = scorer.contributions(
-            Query(np.asarray(history), () if user is None else (user,)), 20
-        )
-        kept = in_words(extras_of(scorer.learned.feature_names))
-        assert {words for words, _, _ in found} == set(kept.values()) >= set(FEATURES.values())
+        query = Query(history, () if user is None else (user,))
+        found, other = (scorer.contributions(query, item) for item in (20, 30))
+        used = describe_features(extras_of(scorer.learned.feature_names))
+        assert {text for text, _, _ in found} == set(used.values()) >= set(FEATURES.values())
         moved = [abs(by) for _, _, by in found]
         assert moved == sorted(moved, reverse=True)
         assert moved[0] > 0
         score = scorer.score(history, without_user=user)
-        other = scorer.contributions(
-            Query(np.asarray(history), () if user is None else (user,)), 30
-        )
         difference = sum(by for *_, by in found) - sum(by for *_, by in other)
         assert difference == pytest.approx(score[20] - score[30], abs=1e-6)
 
 
-def test_it_serves_without_lightgbm_and_says_so_where_it_cannot(
+def test_scoring_needs_no_lightgbm_but_training_and_explaining_do(
     statistics, learned, scorer, monkeypatch
 ):
     real = builtins.__import__
@@ -141,12 +137,10 @@ def test_it_serves_without_lightgbm_and_says_so_where_it_cannot(
 
     monkeypatch.setattr(builtins, "__import__", no_lightgbm)
     assert np.isfinite(LearnedScorer(statistics, learned).score(np.array([1]))).all()
-    for needs in (
-        lambda: LearnedModel.train(statistics),
-        lambda: scorer.contributions(Query(np.array([1])), 2),
-    ):
-        with pytest.raises(InputError, match=r"surerec\[learn\]"):
-            needs()
+    with pytest.raises(InputError, match=r"surerec\[learn\]"):
+        LearnedModel.train(statistics)
+    with pytest.raises(InputError, match=r"surerec\[learn\]"):
+        scorer.contributions(Query(np.array([1])), 2)
 
 
 @pytest.mark.parametrize(
@@ -158,58 +152,55 @@ def test_it_serves_without_lightgbm_and_says_so_where_it_cannot(
         ({"negatives": 0}, "negatives"),
         ({"n_users": 0}, "n_users"),
         ({"random_state": -1}, "random_state"),
-        ({"ingredients": ["trees"]}, "no ingredient 'trees' .* past to future, matrix"),
+        ({"components": ["trees"]}, "'trees', which is no component .* past to future, matrix"),
     ],
 )
-def test_impossible_settings_are_named(statistics, settings, sentence):
+def test_invalid_settings_are_refused(statistics, settings, sentence):
     with pytest.raises(InputError, match=sentence):
         LearnedModel.train(statistics, **settings)
 
 
 def test_too_few_users_are_refused():
     few = sr.datasets.synthetic(n_users=15, n_items=30, n_rows=300, random_state=1)
-    with pytest.raises(InputError, match="users with 5 items or more are left to learn from"):
+    with pytest.raises(InputError, match="users with at least 5 items are left to train on"):
         LearnedModel.train(sr.count_precedence(few))
     counts = sr.PrecedenceStatistics.from_counts([[0, 2], [1, 0]], [3, 3], n_users=3)
     with pytest.raises(InputError, match="no users: the learned measure needs profiles"):
         LearnedModel.train(counts)
 
 
-def test_explain_says_which_features_moved_it(model):
+def test_explanations_name_features(model):
     why = model.explain(user=7, item=model.recommend(user=7, confidence=0.8).items[0])
     assert why.contributions[0].feature in FEATURES.values()
     assert "What moved its log-odds most: " in str(why)
-    assert (
-        sr.InductiveConformal("CM12")
-        .fit(model.statistics_)
-        .explain(user=7, item=why.item)
-        .contributions
-        == ()
-    )
+    formula = sr.InductiveConformal("CM12").fit(model.statistics_)
+    assert formula.explain(user=7, item=why.item).contributions == ()
 
 
-@pytest.mark.parametrize("future", [{"horizon": 3}, {"window": 60.0}, {"horizon": 2, "window": 60}])
-def test_trees_are_trained_for_the_promises_own_future(future):
+@pytest.mark.parametrize(
+    "settings", [{"horizon": 3}, {"window": 60.0}, {"horizon": 2, "window": 60}]
+)
+def test_trees_are_trained_for_the_horizon_of_the_guarantee(settings):
     films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, days=400, random_state=1)
-    model = sr.PopulationConformal("learned", **future).fit(films)
+    model = sr.PopulationConformal("learned", **settings).fit(films)
     params = model.scorer_.learned.params
-    assert params["horizon"] == future.get("horizon", 0.4)
-    assert params["window"] == future.get("window")
-    if "window" not in future:
+    assert params["horizon"] == settings.get("horizon", 0.4)
+    assert params["window"] == settings.get("window")
+    if "window" not in settings:
         assert params["n_next"] == [3, 3, 3, 3]
-    # In the mean over the calibration users, what it says is what happens.
+    # The predicted number of consumed items is right on average over calibration users.
     users, probabilities = model.calibration_, model.model_.calibration.probabilities
-    happened = probabilities.hits[:80].sum()
-    said = []
+    observed = probabilities.hits[:80].sum()
+    predicted = []
     for user, known in zip(users.users[:80], users.n_known[:80], strict=True):
         query = Query(films.consumed(int(user))[:known].astype(int), (int(user),))
         values = model.scorer_.value(model.scorer_.score_query(query), 1, 1)
-        said.append(values[model.statistics_.items_outside(query.history)].sum())
-    assert 0.5 < sum(said) / happened < 2
+        predicted.append(values[model.statistics_.items_outside(query.history)].sum())
+    assert 0.5 < sum(predicted) / observed < 2
 
 
-def slow_future(times, length, horizon, window):
-    """Look at every later item."""
+def slow_length(times, length, horizon, window):
+    """Return the number of items within the horizon, item by item."""
     later = list(range(length, len(times)))
     if window is None and isinstance(horizon, float) and length < round(0.6 * len(times)):
         later = later[: max(round(length * horizon / (1 - horizon)), 1)]
@@ -224,26 +215,26 @@ def slow_future(times, length, horizon, window):
     st.sampled_from([None, 2, 10]),
     st.data(),
 )
-def test_a_future_holds_the_items_that_it_should(days, horizon, window, data):
+def test_a_horizon_holds_the_right_items(days, horizon, window, data):
     times = np.array(days) * DAY
-    future = TrainedFuture(horizon, window)
+    target = TrainingHorizon(horizon, window)
     length = data.draw(st.integers(1, len(days) - 1))
-    assert future.stop(times, length) - length == slow_future(times, length, horizon, window)
-    assert 1 <= future.longest_past(times) < len(times)
+    assert target.stop(times, length) - length == slow_length(times, length, horizon, window)
+    assert 1 <= target.longest_past(times) < len(times)
 
 
-def test_ingredients_are_kept_where_users_set_aside_gain(statistics, learned, model, monkeypatch):
-    for fold in learned.params["ingredients"]:
-        assert set(fold["gains"]) == set(INGREDIENTS)
-        assert all(fold["gains"][name] > 0 for name in fold["kept"])
+def test_components_are_selected_by_validation_users(statistics, learned, model, monkeypatch):
+    for fold in learned.params["components"]:
+        assert set(fold["gains"]) == set(COMPONENTS)
+        assert all(fold["gains"][name] > 0 for name in fold["selected"])
     why = str(model.explain(user=7, item=model.recommend(user=7, confidence=0.8).items[0]))
-    assert "Its trees were tried on users set aside, by their" in why
-    assert re.search(r"larger trees \((kept|left out): [\d.]+% (better|worse)\)", why)
-    # Whatever is said to gain is kept, stored, and computed where people are scored.
-    monkeypatch.setattr(growing, "_gain", lambda *_: (0.5, 0.1))
+    assert "Optional components were compared on validation users, by set size" in why
+    assert re.search(r"larger trees \((not )?selected: [\d.]+% (better|worse)\)", why)
+    # Components that gain are selected, stored, and computed for scoring.
+    monkeypatch.setattr(training, "_gain", lambda *_: (0.5, 0.1))
     every = LearnedModel.train(statistics, n_users=200, n_folds=3)
-    assert [fold["kept"] for fold in every.params["ingredients"]] == [[*INGREDIENTS]] * 3
-    assert every.feature_names == [*in_words([*EXTRAS])]
+    assert [fold["selected"] for fold in every.params["components"]] == [[*COMPONENTS]] * 3
+    assert every.feature_names == [*describe_features([*EXTRAS])]
     assert {len(tree.leaf_values) for tree in read_trees(every.folds[0])} - {*range(16)}
     scorer = LearnedScorer(statistics, every)
     back = LearnedMeasure().from_state(statistics, scorer.state())
@@ -261,7 +252,7 @@ def test_ingredients_are_kept_where_users_set_aside_gain(statistics, learned, mo
         others = {name: array for name, array in arrays.items() if name != part}
         with pytest.raises((KeyError, ValueError)):
             LearnedMeasure().from_state(statistics, State(others, texts))
-    # On newer data factors are dealt anew, and whoever shares both folds may be left out together.
+    # On newer data, factors have other folds; users who share both folds may be left out together.
     earlier = np.concatenate((np.arange(5, statistics.n_users), np.full(5, -1)))
     newer = LearnedMeasure().update(scorer, statistics, earlier)
     folds = newer.fold_of(np.arange(statistics.n_users))
@@ -270,33 +261,31 @@ def test_ingredients_are_kept_where_users_set_aside_gain(statistics, learned, mo
         assert len(np.unique(newer.learned.fold_of[folds == fold])) == 1
 
 
-def test_given_ingredients_are_not_tried(statistics, monkeypatch):
-    monkeypatch.setattr(growing, "_gain", None)
+def test_given_components_are_not_compared(statistics, monkeypatch):
+    monkeypatch.setattr(training, "_gain", None)
     given = LearnedModel.train(
-        statistics, n_users=200, n_folds=3, ingredients=["larger trees", "past to future"]
+        statistics, n_users=200, n_folds=3, components=["larger trees", "past to future"]
     )
-    kept = [{"kept": ["past to future", "larger trees"], "gains": {}}] * 3
-    assert given.params["ingredients"] == kept
-    assert given.feature_names == [*in_words(["past to future"])]
+    selected = [{"selected": ["past to future", "larger trees"], "gains": {}}] * 3
+    assert given.params["components"] == selected
+    assert given.feature_names == [*describe_features(["past to future"])]
     assert max(len(tree.leaf_values) for tree in read_trees(given.folds[0])) > 15
-    assert given.about(0) == "Its trees were grown with past to future, larger trees."
-    usual = LearnedModel.train(statistics, n_users=200, n_folds=3, ingredients=[])
-    assert usual.about(1) == "Its trees were grown with the usual features alone."
+    assert given.about(0) == "The trees were trained with past to future, larger trees."
+    usual = LearnedModel.train(statistics, n_users=200, n_folds=3, components=[])
+    assert usual.about(1) == "The trees were trained with the basic features."
     assert usual.feature_names == [*FEATURES]
     back = LearnedMeasure().from_state(statistics, LearnedScorer(statistics, given).state())
     assert back.learned.params == given.params
 
 
 def slow_sizes(shares, consumed):
-    """The mean size of sets that miss 10, 30 and 50 % on average, cut by cut."""
-    cuts = np.sort(np.concatenate(consumed))
+    """Return the mean set size at miss rates of 10%, 30% and 50%, threshold by threshold."""
+    thresholds = np.sort(np.concatenate(consumed))
     found = []
     for rate in (0.1, 0.3, 0.5):
-        for threshold in cuts:
+        for threshold in thresholds:
             sizes = [np.sum(each >= threshold) for each in shares]
-            lost = np.mean(
-                [np.mean(each <= threshold) for each in consumed]
-            )  # at most, cut by its next
+            lost = np.mean([np.mean(each <= threshold) for each in consumed])
             if lost >= rate - 1e-12:
                 break
         found.append(np.mean(sizes))
@@ -304,23 +293,23 @@ def slow_sizes(shares, consumed):
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_sizes_of_sets_are_those_of_trying_every_cut(random_state):
-    chance = np.random.default_rng(random_state)
-    shares = [np.sort(chance.random(chance.integers(3, 9)).astype(np.float32)) for _ in range(4)]
-    consumed = [chance.permutation(each)[: chance.integers(1, 4)] for each in shares]
+def test_set_sizes_equal_those_of_a_search_over_all_thresholds(random_state):
+    rng = np.random.default_rng(random_state)
+    shares = [np.sort(rng.random(rng.integers(3, 9)).astype(np.float32)) for _ in range(4)]
+    consumed = [rng.permutation(each)[: rng.integers(1, 4)] for each in shares]
     draws = np.array([[1, 1, 1, 1], [2, 0, 1, 1], [0, 0, 3, 1]])
-    found = growing._HeldOutRanks(shares, consumed).sizes(draws)
+    found = training._ValidationRanks(shares, consumed).sizes(draws)
     for row, draw in enumerate(draws):
-        people = np.repeat(np.arange(4), draw)
-        expected = slow_sizes([shares[k] for k in people], [consumed[k] for k in people])
+        users = np.repeat(np.arange(4), draw)
+        expected = slow_sizes([shares[k] for k in users], [consumed[k] for k in users])
         np.testing.assert_allclose(found[row], expected)
 
 
-def test_what_no_tree_of_a_fold_looks_at_is_not_computed(statistics, monkeypatch):
-    monkeypatch.setattr(growing, "_gain", lambda *_: (0.5, 0.1))
+def test_features_that_no_tree_uses_are_not_computed(statistics, monkeypatch):
+    monkeypatch.setattr(training, "_gain", lambda *_: (0.5, 0.1))
     every = LearnedModel.train(statistics, n_users=200, n_folds=3)
-    # Fold 0 is as it was learned; fold 1 has trees that split by none of the ingredients.
-    usual = LearnedModel.train(statistics, n_users=200, n_folds=3, ingredients=[])
+    # Fold 0 is unchanged; the trees of the others split by no optional feature.
+    usual = LearnedModel.train(statistics, n_users=200, n_folds=3, components=[])
     plain = write_trees(read_trees(usual.folds[0]), every.feature_names)
     mixed = replace(every, folds=[every.folds[0], plain, plain])
     scorer = LearnedScorer(statistics, mixed)
@@ -339,29 +328,29 @@ def test_what_no_tree_of_a_fold_looks_at_is_not_computed(statistics, monkeypatch
         user = int(np.flatnonzero(folds == fold)[0])
         computed.clear()
         scores = scorer.score(history, without_user=user)
-        assert sorted(computed) == sorted(expected)  # side by side
-        monkeypatch.setattr(scorer, "_looked_at", [tuple(EXTRAS)] * 3)
+        assert sorted(computed) == sorted(expected)  # in parallel
+        monkeypatch.setattr(scorer, "_used_extras", [tuple(EXTRAS)] * 3)
         np.testing.assert_array_equal(scorer.score(history, without_user=user), scores)
-        monkeypatch.setattr(scorer, "_looked_at", [tuple(EXTRAS), (), ()])
+        monkeypatch.setattr(scorer, "_used_extras", [tuple(EXTRAS), (), ()])
 
 
-def test_without_implicit_no_factors_are_tried(statistics, monkeypatch):
+def test_without_implicit_no_factors_are_selected(statistics, monkeypatch):
     monkeypatch.setitem(sys.modules, "implicit.cpu.als", None)
     learned = LearnedModel.train(statistics, n_users=200, n_folds=3)
-    for fold in learned.params["ingredients"]:
+    for fold in learned.params["components"]:
         assert fold["gains"]["matrix factorisation"] == 0
-        assert "matrix factorisation" not in fold["kept"]
+        assert "matrix factorisation" not in fold["selected"]
 
 
 def test_damaged_settings_are_refused(statistics, learned, scorer):
     arrays, texts = scorer.state()
     settings = json.loads(texts["settings"])
-    for damaged in (None, [], "x", [{"kept": []}] * 3, [{"kept": 1, "gains": {}}] * 3):
-        settings["params"]["ingredients"] = damaged
+    for damaged in (None, [], "x", [{"selected": []}] * 3, [{"selected": 1, "gains": {}}] * 3):
+        settings["params"]["components"] = damaged
         texts = {**texts, "settings": json.dumps(settings)}
         with pytest.raises((KeyError, ValueError)):
             LearnedMeasure().from_state(statistics, State(arrays, texts))
     with pytest.raises(KeyError):
         LearnedMeasure().from_state(statistics, State(arrays))
-    with pytest.raises(InputError, match="train it anew"):
+    with pytest.raises(InputError, match="Train the model again"):
         LearnedScorer(statistics, replace(learned, feature_names=["count"]))

@@ -1,4 +1,4 @@
-"""Nothing of a user's own data is in what scores them; a leak that is planted is found."""
+"""A user's own data have no part in the user's scores; planted leaks are found."""
 
 import numpy as np
 import polars as pl
@@ -11,7 +11,7 @@ from surerec._words import DAY
 from surerec.measures.als import AlsSettings, Factorisation
 from surerec.measures.learned import LearnedModel, _ridge
 from surerec.measures.learned import _features as features_module
-from surerec.measures.learned import _growing as growing
+from surerec.measures.learned import _training as training
 from surerec.measures.learned._features import EXTRAS, Features
 from surerec.measures.learned._ridge import ForwardRidge, Ridge, RidgeQuery
 
@@ -26,24 +26,24 @@ def films():
 
 @pytest.fixture(scope="module")
 def goods():
-    """Every user consumes 16 of 900 items at random: what anybody consumes tells nothing."""
-    chance = np.random.default_rng(3)
-    consumed = np.concatenate([chance.permutation(900)[:16] for _ in range(240)])
+    """Return random profiles of 16 of 900 items, so that nothing can be predicted."""
+    rng = np.random.default_rng(3)
+    consumed = np.concatenate([rng.permutation(900)[:16] for _ in range(240)])
     return sr.Interactions.from_profiles(np.arange(0, len(consumed) + 1, 16), consumed)
 
 
-def other_future(films, user, threshold):
-    """The same data, but that one user took other items after a cut, and later."""
-    where = np.arange(films.offsets[user] + threshold, films.offsets[user + 1])
+def other_future(films, user, split):
+    """Return the same data with other and later items of one user after a split."""
+    where = np.arange(films.offsets[user] + split, films.offsets[user + 1])
     items, times = films.item_codes.copy(), films.times.copy()
-    free = np.setdiff1d(np.arange(films.n_items), films.consumed(user)[:threshold])
+    free = np.setdiff1d(np.arange(films.n_items), films.consumed(user)[:split])
     items[where] = np.random.default_rng(1).permutation(free)[: len(where)]
     times[where] += 40 * DAY
     return sr.Interactions(films.users, films.items, films.offsets, items, times)
 
 
 def leaks(films, features_of):
-    """Return whether a person's features change with what they took after the cut."""
+    """Return whether a user's features change with what the user consumed after the split."""
     history = films.consumed(USER)[:CUT].astype(int)
     both = [
         features_of(Features(sr.count_precedence(data), extras=tuple(EXTRAS)), data, history)
@@ -52,21 +52,21 @@ def leaks(films, features_of):
     return not np.allclose(*both, rtol=1e-5, atol=1e-6)
 
 
-def test_no_feature_knows_the_future_of_the_person(films):
+def test_no_feature_depends_on_held_out_items_of_the_user(films):
     assert not leaks(films, lambda features, _, history: features.of(history, without=(USER,)))
 
 
 def rare_items(n_users=60):
-    """Films of which a third were consumed once, and few by many."""
-    chance = np.random.default_rng(2)
+    """Return films of which a third have one consumer, and few have many."""
+    rng = np.random.default_rng(2)
     popular = sr.datasets.synthetic(
         n_users=n_users, n_items=50, n_rows=700, random_state=2
     ).to_frame()
     own = pl.DataFrame(
         {
-            "user_id": chance.permutation(np.repeat(popular["user_id"].unique().to_numpy(), 2)),
-            "item_id": np.concatenate((1000 + np.arange(40), 1000 + chance.integers(40, 70, 80))),
-            "datetime": chance.permutation(popular["datetime"].to_numpy())[:120],
+            "user_id": rng.permutation(np.repeat(popular["user_id"].unique().to_numpy(), 2)),
+            "item_id": np.concatenate((1000 + np.arange(40), 1000 + rng.integers(40, 70, 80))),
+            "datetime": rng.permutation(popular["datetime"].to_numpy())[:120],
         }
     )
     columns = ["user_id", "item_id", "datetime"]
@@ -74,8 +74,8 @@ def rare_items(n_users=60):
 
 
 @pytest.mark.parametrize("most_items", [10_000, 45])
-def test_left_out_is_as_never_there(monkeypatch, most_items):
-    """In the codes of a fit without the user, to the last zero; ridges may know a part of all."""
+def test_leaving_out_equals_a_fit_without_the_user(monkeypatch, most_items):
+    """Zeros are equal too; ridge regressions may hold a part of the items only."""
     data = rare_items()
     monkeypatch.setattr(Ridge.fit.__func__, "__defaults__", (1.5, most_items))
     monkeypatch.setattr(ForwardRidge.fit.__func__, "__defaults__", (0.5, most_items))
@@ -97,7 +97,7 @@ def test_left_out_is_as_never_there(monkeypatch, most_items):
         here = features.of(history, without=(user,))[:, known]
         there = never.of(codes[history])[:, codes[known]]
         if most_items > data.n_items:
-            # λ of the ridges is of the number of users, which is one less.
+            # λ depends on the number of users, which is one less.
             scale = np.abs(there).max(axis=1, keepdims=True) + 1e-9
             assert (np.abs(here - there) / scale).max() < 0.03
         rare = statistics.without_user(user).support[known] <= 3
@@ -106,16 +106,16 @@ def test_left_out_is_as_never_there(monkeypatch, most_items):
     assert compared > 100
 
 
-def recognised(goods, features_of):
-    """How well trees recognise what users consumed next among items that as many others did.
+def leak_auc(goods, features_of):
+    """Return the AUC of trees that predict held-out items among items of equal support.
 
-    0.5 is by chance: what users consume is random, so that only a trace of it can tell. Trees are
-    tested on other users and other items than they learn from, so that they know no item by sight.
+    Without a leak it is 0.5, as profiles are random. Trees are tested on other users and other
+    items than in training, so that they cannot memorise items.
     """
     statistics = sr.count_precedence(goods)
     features = Features(statistics, extras=tuple(EXTRAS))
     rows, consumed, owners, items = [], [], [], []
-    chance = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     for user in range(goods.n_users):
         profile = goods.consumed(user).astype(np.int64)
         found = features_of(features, profile[:9], user)
@@ -123,7 +123,7 @@ def recognised(goods, features_of):
         mine = profile[9:][support[profile[9:]] > 0]
         others = statistics.items_outside(profile, (user,))
         for item in mine:
-            alike = chance.permutation(others[support[others] == support[item]])[:5]
+            alike = rng.permutation(others[support[others] == support[item]])[:5]
             some = np.append(alike, item)
             rows.append(found[:, some].T)
             consumed.append(some == item)
@@ -140,22 +140,22 @@ def left_out(features, history, user):
     return features.of(history, without=(user,))
 
 
-def test_nothing_tells_what_a_user_left_out_consumed(goods, monkeypatch):
-    assert abs(recognised(goods, left_out) - 0.5) < 0.04
+def test_features_do_not_reveal_what_a_left_out_user_consumed(goods, monkeypatch):
+    assert abs(leak_auc(goods, left_out) - 0.5) < 0.04
     monkeypatch.setattr(ForwardRidge.fit.__func__, "__defaults__", (0.5, 400))
-    assert abs(recognised(goods, left_out) - 0.5) < 0.04
+    assert abs(leak_auc(goods, left_out) - 0.5) < 0.04
 
 
-def test_a_planted_cut_of_the_catalogue_is_recognised(goods, monkeypatch):
-    """A ridge over the first 400 items, whatever their support without the user."""
+def test_a_planted_cut_of_the_catalogue_is_found(goods, monkeypatch):
+    """Fit a ridge regression on 400 items, regardless of equal support."""
     monkeypatch.setattr(ForwardRidge.fit.__func__, "__defaults__", (0.5, 400))
     monkeypatch.setattr(_ridge, "_whole_classes", lambda data, most: min(most, data.n_items))
     monkeypatch.setattr(Features, "_least_support", lambda *_: 0)
-    assert recognised(goods, left_out) > 0.55
+    assert leak_auc(goods, left_out) > 0.55
 
 
-def test_planted_rounding_of_a_ridge_is_recognised(goods, monkeypatch):
-    """Items that nobody else consumed score about 1e-17 in the place of 0."""
+def test_planted_rounding_of_a_ridge_is_found(goods, monkeypatch):
+    """Items of the left-out user only score about 1e-17 instead of 0."""
     monkeypatch.setattr(features_module, "_ROUNDING", 0.0)
     statistics = sr.count_precedence(goods)
     features = Features(statistics)
@@ -175,13 +175,11 @@ def test_planted_rounding_of_a_ridge_is_recognised(goods, monkeypatch):
         assert not features.of(profile[:9], without=(user,))[ridge][:, only].any()
 
 
-def test_planted_counts_of_the_user_are_recognised(goods):
-    assert recognised(goods, lambda features, history, _: features.of(history)) > 0.7
+def test_planted_counts_of_the_user_are_found(goods):
+    assert leak_auc(goods, lambda features, history, _: features.of(history)) > 0.7
 
 
-def test_a_ridge_from_past_to_future_planted_with_the_persons_own_is_found(films):
-    """Fitted on the person too, and on what others than the person took after the cut."""
-
+def test_a_forward_ridge_fitted_on_the_user_is_found(films):
     def expected(data, history, own):
         query = RidgeQuery(history, np.ones((1, len(history))), own)
         return ForwardRidge.fit(data).score([query], data.n_items)[0]
@@ -190,7 +188,7 @@ def test_a_ridge_from_past_to_future_planted_with_the_persons_own_is_found(films
         return expected(data, history, [data.consumed(user).astype(int) for user in without])
 
     def half_left_out(_, data, history):
-        """Without the first half alone: what it was followed by is still in the weights."""
+        """Leave out the first half only: its followers are still in the weights."""
         own = data.consumed(USER).astype(int)
         return expected(data, history, [own[: len(own) // 2]])
 
@@ -199,21 +197,21 @@ def test_a_ridge_from_past_to_future_planted_with_the_persons_own_is_found(films
     assert not leaks(films, lambda *case: planted(*case, without=(USER,)))
 
 
-def test_factors_that_saw_the_person_are_found(films):
-    def by_fold_of(person):
+def test_factors_trained_on_the_user_are_found(films):
+    def by_fold_of(user):
         def score(features, _, history):
             factors = Factorisation.train(features.statistics, HOW)
-            return factors.score(factors.fold_for((person,), history), history)
+            return factors.score(factors.fold_for((user,), history), history)
 
         return score
 
     folds = Factorisation.train(sr.count_precedence(films), HOW).fold_of
-    stranger = int(np.flatnonzero(folds != folds[USER])[0])
-    assert leaks(films, by_fold_of(stranger))
+    other = int(np.flatnonzero(folds != folds[USER])[0])
+    assert leaks(films, by_fold_of(other))
     assert not leaks(films, by_fold_of(USER))
 
 
-def test_no_feature_knows_the_future_where_factors_are_among_them(films):
+def test_no_feature_depends_on_held_out_items_with_factors(films):
     def of(features, _, history):
         factors = Factorisation.train(features.statistics, HOW)
         every = Features(features.statistics, extras=tuple(EXTRAS), factors=factors)
@@ -227,8 +225,8 @@ def test_no_feature_knows_the_future_where_factors_are_among_them(films):
 @pytest.mark.parametrize(
     ("learns", "call"), [(Ridge, "fit"), (ForwardRidge, "fit"), (Factorisation, "train_whole")]
 )
-def test_examples_come_from_users_whom_the_features_do_not_know(films, monkeypatch, learns, call):
-    """For each two folds, from profiles of the others alone."""
+def test_features_of_examples_are_computed_without_their_users(films, monkeypatch, learns, call):
+    """For each pair of folds, models are fitted on the users of the others."""
     seen = []
     real = getattr(learns, call).__func__
 
@@ -246,12 +244,11 @@ def test_examples_come_from_users_whom_the_features_do_not_know(films, monkeypat
     assert seen == [members[2], members[1], members[0]]
 
 
-def test_the_choice_of_a_fold_knows_nothing_of_its_users(films, monkeypatch):
-    """Ingredients are chosen by others: a fold's choice stays as it is whatever its users took."""
-    monkeypatch.setattr(growing, "_FEWEST_JUDGED", 5)
+def test_the_components_of_a_fold_do_not_depend_on_its_users(films, monkeypatch):
+    monkeypatch.setattr(training, "_FEWEST_VALIDATION", 5)
     learned = LearnedModel.train(sr.count_precedence(films), n_users=60, n_folds=3)
     changed = other_future(films, USER, CUT)
     again = LearnedModel.train(sr.count_precedence(changed), n_users=60, n_folds=3)
     fold = learned.fold_for((USER,), films.consumed(USER))
-    assert again.params["ingredients"][fold] == learned.params["ingredients"][fold]
-    assert again.params["ingredients"] != learned.params["ingredients"]
+    assert again.params["components"][fold] == learned.params["components"][fold]
+    assert again.params["components"] != learned.params["components"]

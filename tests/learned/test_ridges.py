@@ -9,7 +9,7 @@ from surerec.measures.learned._ridge import ForwardRidge, Ridge, RidgeQuery
 
 
 def ease(interactions, penalty, history, weights, n_items=None):
-    """``−P[i, j] / P[j, j]`` of ``P = (XᵀX + λI)⁻¹``, from a matrix of who took what."""
+    """``−P[i, j] / P[j, j]`` of ``P = (XᵀX + λI)⁻¹``, from a binary matrix of users and items."""
     consumed = np.zeros((interactions.n_users, interactions.n_items))
     owners = np.repeat(np.arange(interactions.n_users), np.diff(interactions.offsets))
     consumed[owners, interactions.item_codes] = 1
@@ -19,13 +19,13 @@ def ease(interactions, penalty, history, weights, n_items=None):
 
 
 def forward(interactions, penalty, history, weights, n_items=None):
-    """``(XᵀX + λI)⁻¹ Xᵀ Y`` from matrices of who took what in which half."""
+    """``(XᵀX + λI)⁻¹ Xᵀ Y`` from binary matrices of both halves."""
     before, after = np.zeros((2, interactions.n_users, interactions.n_items))
     for user in range(interactions.n_users):
         profile = interactions.consumed(user)
-        threshold = max(len(profile) // 2, 1)
-        before[user, profile[:threshold]] = 1
-        after[user, profile[threshold:]] = 1
+        middle = max(len(profile) // 2, 1)
+        before[user, profile[:middle]] = 1
+        after[user, profile[middle:]] = 1
     before, after = before[:, :n_items], after[:, :n_items]
     gram = before.T @ before + penalty * np.eye(before.shape[1])
     return weights @ np.linalg.solve(gram, before.T @ after)[history]
@@ -48,27 +48,27 @@ def films():
 def test_leaving_users_out_is_fitting_without_them(
     films, ridge, by_definition, users, random_state, strength
 ):
-    chance = np.random.default_rng(random_state)
-    history = chance.permutation(films.n_items)[: chance.integers(1, 20)]
-    weights = chance.random((3, len(history)))
+    rng = np.random.default_rng(random_state)
+    history = rng.permutation(films.n_items)[: rng.integers(1, 20)]
+    weights = rng.random((3, len(history)))
     left_out = RidgeQuery(history, weights, [films.consumed(user).astype(int) for user in users])
-    asked = [left_out, RidgeQuery(history[:1], weights[:2, :1], [])]  # found together
+    queries = [left_out, RidgeQuery(history[:1], weights[:2, :1], [])]  # scored together
     fitted = ridge.fit(films, strength)
-    both = fitted.score(asked, films.n_items)
+    both = fitted.score(queries, films.n_items)
     found = both[0]
-    np.testing.assert_allclose(both[1], fitted.score(asked[1:], films.n_items)[0], rtol=1e-12)
+    np.testing.assert_allclose(both[1], fitted.score(queries[1:], films.n_items)[0], rtol=1e-12)
     others = films.without_users(np.array(sorted(users), dtype=np.int64))
-    # λ is of the number of users, not of what they took: it stays.
+    # λ depends on the number of users in the fit, and stays.
     expected = by_definition(others, strength * films.n_users, history, weights)
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-10)
     for columns in (np.arange(films.n_items)[::9], np.arange(films.n_items)[::2]):
         for k in range(2):
-            some = fitted.score(asked[k : k + 1], films.n_items, columns)[0]
+            some = fitted.score(queries[k : k + 1], films.n_items, columns)[0]
             np.testing.assert_allclose(some, both[k][:, columns], rtol=1e-9, atol=1e-12)
 
 
 @both
-def test_it_keeps_to_the_most_popular_items(films, ridge, by_definition):
+def test_a_ridge_holds_the_most_popular_items(films, ridge, by_definition):
     fitted = ridge.fit(films, 0.3, most_items=20)
     n_known = fitted.n_items
     support = np.bincount(films.item_codes)
@@ -84,7 +84,7 @@ def test_it_keeps_to_the_most_popular_items(films, ridge, by_definition):
 
 
 @pytest.mark.parametrize(("ridge", "n_bytes"), [(Ridge, 32), (ForwardRidge, 48)])
-def test_it_takes_no_more_memory_than_is_free(films, monkeypatch, ridge, n_bytes):
+def test_a_ridge_fits_in_free_memory(films, monkeypatch, ridge, n_bytes):
     monkeypatch.setattr(_ridge, "available_memory", lambda: n_bytes * 25 * 25)
     fitted = ridge.fit(films)
     assert 15 < fitted.n_items <= 25

@@ -1,4 +1,4 @@
-"""Sums over the rows of a profile, against a slow version."""
+"""Sums over the rows of a profile against a reference."""
 
 import numpy as np
 from hypothesis import given
@@ -10,7 +10,7 @@ from surerec.precedence import of_matrix
 
 
 def slow_sums(forward, back, support, recent):
-    """Row after row in 32 bits, of counts without the user."""
+    """Return the sums row by row in 32 bits, from counts without the user."""
     one, found = np.float32(1), np.zeros((_sums.N_SUMS, forward.shape[1]), np.float32)
     ratios = []
     for k, (after, before) in enumerate(zip(forward, back, strict=True)):
@@ -50,19 +50,19 @@ def slow_sums(forward, back, support, recent):
     most=st.sampled_from([2, 40, 32_700]),
     kind=st.sampled_from([np.uint16, np.uint32]),
 )
-def test_sums_are_those_of_row_after_row_without_the_user(
+def test_sums_equal_the_reference_without_the_user(
     random_state, n_rows, n_columns, n_own, most, kind
 ):
-    chance = np.random.default_rng(random_state)
-    support = chance.integers(1, most, n_rows).astype(np.uint32)
-    shares = chance.random((2, n_rows, n_columns)) ** 3
+    rng = np.random.default_rng(random_state)
+    support = rng.integers(1, most, n_rows).astype(np.uint32)
+    shares = rng.random((2, n_rows, n_columns)) ** 3
     others = (shares * support[:, None] / shares.sum(axis=0)).astype(kind)
-    full = chance.random((n_rows, n_columns)) < 0.1  # ratios of 1
+    full = rng.random((n_rows, n_columns)) < 0.1  # ratios of 1
     others[0][full] = (support[:, None] - others[1])[full]
-    own = chance.permutation(n_columns)[:n_own].astype(np.uint32)
-    history = chance.integers(0, n_columns, n_rows)
+    own = rng.permutation(n_columns)[:n_own].astype(np.uint32)
+    history = rng.integers(0, n_columns, n_rows)
     wide = np.zeros(n_columns, np.uint32)
-    times = np.sort(chance.integers(0, max(n_own // 2, 1), n_own))
+    times = np.sort(rng.integers(0, max(n_own // 2, 1), n_own))
     out = LeftOutUser(own, *leave_out(history, wide, own, times, True))._replace(
         support=support.astype(np.int64)
     )
@@ -72,9 +72,9 @@ def test_sums_are_those_of_row_after_row_without_the_user(
     for row, at in enumerate(out.of_rows):
         counted[0, row] += (instants > at) & (at >= 0)
         counted[1, row] += (instants < at) & (at >= 0) & (instants >= 0)
-    recent = chance.random(n_rows).astype(np.float32)
+    recent = rng.random(n_rows).astype(np.float32)
     expected = slow_sums(*others.astype(np.float32), support, recent)
-    places = chance.permutation(n_rows)
+    places = rng.permutation(n_rows)
     sources = []
     for each in counted:
         matrix = np.empty_like(each)

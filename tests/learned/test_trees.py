@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surerec.errors import InputError
-from surerec.measures.learned._growing import contributions
+from surerec.measures.learned._training import contributions
 from surerec.measures.learned._trees import Trees, read_trees, write_trees
 
 
@@ -13,10 +13,10 @@ def from_text(text):
     return Trees.of(read_trees(text))
 
 
-def grown(random_state, n_leaves=15, n_features=5, **settings):
-    chance = np.random.default_rng(random_state)
-    features = np.round(chance.normal(size=(600, n_features)), 1).astype(np.float32)
-    consumed = (features[:, 0] * features[:, 1] + chance.normal(size=600) > 0).astype(float)
+def trained(random_state, n_leaves=15, n_features=5, **settings):
+    rng = np.random.default_rng(random_state)
+    features = np.round(rng.normal(size=(600, n_features)), 1).astype(np.float32)
+    consumed = (features[:, 0] * features[:, 1] + rng.normal(size=600) > 0).astype(float)
     settings = {
         "objective": "binary",
         "num_leaves": n_leaves,
@@ -31,22 +31,24 @@ def grown(random_state, n_leaves=15, n_features=5, **settings):
 
 @settings(max_examples=15)
 @given(random_state=st.integers(0, 10**6), n_leaves=st.sampled_from([2, 3, 15, 31, 32, 33, 63, 64]))
-def test_trees_say_to_the_last_bit_what_lightgbm_says(random_state, n_leaves):
-    booster = grown(random_state, n_leaves)
+def test_trees_equal_lightgbm_to_the_last_bit(random_state, n_leaves):
+    booster = trained(random_state, n_leaves)
     trees = from_text(booster.model_to_string())
-    chance = np.random.default_rng(random_state + 1)
-    asked = np.round(chance.normal(size=(5, 1500)), 1).astype(np.float32)
-    # Values equal to a threshold go left; but 1e-35, which LightGBM has as one, is 0 to it.
-    on_border = np.flatnonzero(np.abs(trees.thresholds) > 1e-30)
-    asked[trees.features[on_border], np.arange(len(on_border))] = trees.thresholds[on_border]
-    scores = np.zeros(asked.shape[1])
-    trees.add_to(scores, asked)
-    np.testing.assert_array_equal(scores, booster.predict(asked.T, raw_score=True))
+    rng = np.random.default_rng(random_state + 1)
+    features = np.round(rng.normal(size=(5, 1500)), 1).astype(np.float32)
+    # Values equal to a threshold go left; LightGBM treats its threshold 1e-35 as 0.
+    at_threshold = np.flatnonzero(np.abs(trees.thresholds) > 1e-30)
+    features[trees.features[at_threshold], np.arange(len(at_threshold))] = trees.thresholds[
+        at_threshold
+    ]
+    scores = np.zeros(features.shape[1])
+    trees.add_to(scores, features)
+    np.testing.assert_array_equal(scores, booster.predict(features.T, raw_score=True))
 
 
-def test_a_tree_without_a_split_is_its_value():
-    chance = np.random.default_rng(0)
-    data = lightgbm.Dataset(chance.normal(size=(40, 2)), np.ones(40))
+def test_a_tree_without_a_split_has_one_value():
+    rng = np.random.default_rng(0)
+    data = lightgbm.Dataset(rng.normal(size=(40, 2)), np.ones(40))
     booster = lightgbm.train(
         {"objective": "regression", "verbose": -1, "use_missing": False}, data, 2
     )
@@ -58,39 +60,39 @@ def test_a_tree_without_a_split_is_its_value():
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("no model", "no text of a LightGBM model"),
+        ("no model", "The model text of LightGBM has no trees"),
         ("Tree=0\nleaf_value=1 x\n", "Tree 0 of the model text is damaged"),
         ("Tree=0\nnum_leaves=2\n", "Tree 0 of the model text is damaged"),
     ],
 )
-def test_damaged_texts_are_named(text, sentence):
+def test_damaged_texts_are_refused(text, sentence):
     with pytest.raises(InputError, match=sentence):
         from_text(text)
 
 
 def test_too_many_leaves_and_other_splits_are_refused():
     with pytest.raises(InputError, match="leaves"):
-        from_text(grown(1, n_leaves=70, min_data_in_leaf=1).model_to_string())
-    text = grown(1).model_to_string().replace("decision_type=2", "decision_type=9", 1)
+        from_text(trained(1, n_leaves=70, min_data_in_leaf=1).model_to_string())
+    text = trained(1).model_to_string().replace("decision_type=2", "decision_type=9", 1)
     with pytest.raises(InputError, match="categories or missing"):
         from_text(text)
 
 
 @settings(max_examples=10)
 @given(random_state=st.integers(0, 10**6), n_leaves=st.sampled_from([2, 15, 32, 64]))
-def test_what_is_written_anew_says_the_same_to_lightgbm(random_state, n_leaves):
-    booster = grown(random_state, n_leaves)
+def test_written_trees_give_the_same_contributions(random_state, n_leaves):
+    booster = trained(random_state, n_leaves)
     text = write_trees(read_trees(booster.model_to_string()), list("abcde"))
-    asked = np.random.default_rng(random_state).normal(size=5).astype(np.float32)
-    expected = booster.predict(asked[None, :], pred_contrib=True)[0]
-    np.testing.assert_array_equal(contributions(text, asked), expected)
+    features = np.random.default_rng(random_state).normal(size=5).astype(np.float32)
+    expected = booster.predict(features[None, :], pred_contrib=True)[0]
+    np.testing.assert_array_equal(contributions(text, features), expected)
 
 
 @pytest.mark.parametrize(
     ("field", "value", "reason"),
     [
-        ("split_feature", "5", "a feature that is none"),
-        ("split_feature", "-1", "a feature that is none"),
+        ("split_feature", "5", "an unknown feature"),
+        ("split_feature", "-1", "an unknown feature"),
         ("left_child", "0", "make no tree"),
         ("left_child", "-99", "make no tree"),
         ("right_child", "-1", "make no tree"),
@@ -101,8 +103,8 @@ def test_what_is_written_anew_says_the_same_to_lightgbm(random_state, n_leaves):
         ("threshold", "1 1", "different lengths"),
     ],
 )
-def test_trees_that_would_lead_a_kernel_astray_are_refused(field, value, reason):
-    lines = grown(1).model_to_string().split("\n")
+def test_invalid_trees_are_refused(field, value, reason):
+    lines = trained(1).model_to_string().split("\n")
     place = next(k for k, line in enumerate(lines) if line.startswith(f"{field}="))
     first, _, rest = lines[place].partition("=")[2].partition(" ")
     assert first != value
@@ -111,7 +113,7 @@ def test_trees_that_would_lead_a_kernel_astray_are_refused(field, value, reason)
         read_trees("\n".join(lines), 5)
 
 
-def test_a_node_that_leads_back_is_refused():
+def test_a_cycle_is_refused():
     tree = "Tree=0\nleaf_value=1 2 3 4\ndecision_type=2 2 2\nthreshold=0 0 0\n"
     tree += "split_feature=0 0 0\ninternal_count=1 1 1\nleaf_count=1 1 1 1\n"
     tree += "left_child=-1 2 1\nright_child=-2 -3 -4\n"

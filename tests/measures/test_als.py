@@ -51,7 +51,7 @@ def without_implicit(monkeypatch):
 
 @pytest.mark.parametrize("alpha", [0.0, 5.0])
 @pytest.mark.filterwarnings("ignore:OpenBLAS is configured")
-def test_a_person_is_folded_in_as_implicit_does(films, factors, alpha):
+def test_users_are_folded_in_as_by_implicit(films, factors, alpha):
     settings = AlsSettings(factors=12, folds=3, alpha=alpha, regularization=7.0)
     theirs = AlternatingLeastSquares(
         factors=12, regularization=7.0, alpha=1 + alpha, num_threads=1, dtype=np.float64
@@ -63,10 +63,10 @@ def test_a_person_is_folded_in_as_implicit_does(films, factors, alpha):
         row = np.zeros((1, films.n_items), np.float32)
         row[0, history] = 1.0
         expected = theirs.recalculate_user(0, sparse.csr_matrix(row))
-        np.testing.assert_allclose(ours.person(1, history), expected, rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(ours.user_factors(1, history), expected, rtol=1e-5, atol=1e-7)
 
 
-def test_what_a_user_took_changes_the_other_folds_only(films, factors):
+def test_a_profile_changes_the_factors_of_other_folds_only(films, factors):
     user, fold = 11, factors.fold_for((11,), np.array([2]))
     changed = films.item_codes.copy()
     n_own = len(films.consumed(user))
@@ -77,7 +77,7 @@ def test_what_a_user_took_changes_the_other_folds_only(films, factors):
     assert same == [each == fold for each in range(3)]
 
 
-def test_everybody_is_in_a_fold_and_new_users_are_spread_over_all(films, factors, scorer):
+def test_every_user_has_a_fold_and_new_users_are_spread_over_all(films, factors, scorer):
     assert np.bincount(factors.fold_of).tolist() == [134, 133, 133]
     folds = [factors.fold_for((), np.array([first, 2])) for first in range(films.n_items)]
     assert np.bincount(folds, minlength=3).min() > films.n_items / 6
@@ -92,7 +92,7 @@ def test_everybody_is_in_a_fold_and_new_users_are_spread_over_all(films, factors
     assert not np.array_equal(new, scorer.score(history, without_user=second))
 
 
-def test_the_same_seed_gives_the_same_on_any_number_of_threads(statistics, monkeypatch):
+def test_factors_depend_on_the_random_state_not_on_threads(statistics, monkeypatch):
     found = []
     for threads, random_state in (("1", 3), ("2", 3), ("2", 4)):
         monkeypatch.setenv("SUREREC_THREADS", threads)
@@ -107,7 +107,7 @@ def test_contributions_add_up_to_the_score(films, scorer):
     for users in ((), (3,)):
         found = scorer.contributions(Query(history, users), 20)
         assert {each.feature for each in found} == {
-            f"likeness to {films.title(code)}" for code in history
+            f"similarity to {films.title(code)}" for code in history
         }
         moved = [abs(each.by) for each in found]
         assert moved == sorted(moved, reverse=True)
@@ -116,7 +116,7 @@ def test_contributions_add_up_to_the_score(films, scorer):
         assert all(each.by == (1 + SMALL.alpha) * each.value for each in found)
 
 
-def test_parts_bring_it_back(statistics, scorer, monkeypatch):
+def test_a_saved_state_is_loaded_without_implicit(statistics, scorer, monkeypatch):
     state = scorer.state()
     without_implicit(monkeypatch)
     back = AlsMeasure().from_state(statistics, state)
@@ -127,7 +127,7 @@ def test_parts_bring_it_back(statistics, scorer, monkeypatch):
     )
 
 
-def threshold(array, axis):
+def shortened(array, axis):
     return np.delete(array, -1, axis)
 
 
@@ -140,24 +140,24 @@ def poisoned(array, value):
 @pytest.mark.parametrize(
     ("part", "change"),
     [
-        ("items", lambda a: threshold(a, 0)),
-        ("items", lambda a: threshold(a, 1)),
-        ("items", lambda a: threshold(a, 2)),
+        ("items", lambda a: shortened(a, 0)),
+        ("items", lambda a: shortened(a, 1)),
+        ("items", lambda a: shortened(a, 2)),
         ("items", lambda a: a.astype(np.float64)),
         ("items", lambda a: poisoned(a, np.nan)),
         ("items", lambda a: poisoned(a, 3.0)),
-        ("grams", lambda a: threshold(a, 2)),
+        ("grams", lambda a: shortened(a, 2)),
         ("grams", lambda a: a.astype(np.float32)),
         ("grams", lambda a: poisoned(a, np.inf)),
         ("grams", lambda a: -a),
         ("grams", lambda a: poisoned(a, -3.0)),
-        ("fold_of", lambda a: threshold(a, 0)),
+        ("fold_of", lambda a: shortened(a, 0)),
         ("fold_of", lambda a: a.astype(np.int64)),
         ("fold_of", lambda a: np.full_like(a, 3)),
         ("fold_of", lambda a: np.full_like(a, -2)),
     ],
 )
-def test_parts_that_do_not_belong_are_refused(statistics, scorer, part, change):
+def test_invalid_arrays_are_refused(statistics, scorer, part, change):
     arrays, texts = scorer.state()
     wrong = {**arrays, part: change(arrays[part])}
     with pytest.raises(ValueError, match="of a matrix factorisation"):
@@ -167,7 +167,7 @@ def test_parts_that_do_not_belong_are_refused(statistics, scorer, part, change):
 @pytest.mark.parametrize(
     "text", ["[]", "{", '{"factors": -1}', '{"more": 1}', '{"alpha": NaN}', '{"alpha": "1"}']
 )
-def test_settings_that_are_none_are_refused(statistics, scorer, text):
+def test_invalid_saved_settings_are_refused(statistics, scorer, text):
     arrays, _ = scorer.state()
     with pytest.raises(ValueError, match=r"."):
         AlsMeasure().from_state(statistics, State(arrays, {"settings": text}))
@@ -175,14 +175,14 @@ def test_settings_that_are_none_are_refused(statistics, scorer, text):
         AlsMeasure().from_state(statistics, State(arrays))
 
 
-def test_training_without_implicit_says_which_extra(statistics, monkeypatch):
+def test_training_without_implicit_names_the_extra(statistics, monkeypatch):
     without_implicit(monkeypatch)
     with pytest.raises(InputError, match=r"pip install 'surerec\[als\]'"):
         Factorisation.train(statistics)
 
 
 @pytest.mark.parametrize("kind", [sr.InductiveConformal, sr.PopulationConformal])
-def test_a_folder_is_served_without_implicit(films, kind, tmp_path, monkeypatch):
+def test_a_saved_model_recommends_without_implicit(films, kind, tmp_path, monkeypatch):
     model = kind(AlsMeasure(SMALL)).fit(films)
     model.save(tmp_path / "films")
     without_implicit(monkeypatch)
@@ -193,10 +193,10 @@ def test_a_folder_is_served_without_implicit(films, kind, tmp_path, monkeypatch)
         assert here.to_frame().equals(there.to_frame())
     user = films.users[7]
     why = opened.explain(user, item=opened.recommend(user, confidence=0.8).items[0])
-    assert "What moved its preference most: likeness to " in str(why)
+    assert "What moved its preference most: similarity to " in str(why)
 
 
-def test_recalibrating_trains_again_as_it_was_trained(films):
+def test_recalibration_trains_with_the_same_settings(films):
     middle = int(np.quantile(films.times, 0.7))
     frame = films.to_frame()
     past = sr.read_interactions(frame.filter(frame["datetime"].to_physical() < middle))
@@ -209,10 +209,10 @@ def test_recalibrating_trains_again_as_it_was_trained(films):
     np.testing.assert_array_equal(model.scorer_.factors.items, expected)
 
 
-def test_a_promise_is_kept(films, scorer, statistics):
+def test_the_guarantee_holds(films, scorer, statistics):
     outcomes = observe(scorer, statistics, profile_cases(films, 0.4), keep_candidates=True)
-    for cut_by in ("rank", "score"):
-        found = coverage_over_splits(outcomes, cut_by, epsilons=(0.1, 0.2, 0.3))
+    for unit in ("rank", "score"):
+        found = coverage_over_splits(outcomes, unit, epsilons=(0.1, 0.2, 0.3))
         assert (found["loss"] - found["epsilon"]).abs().max() < 0.03
 
 
@@ -230,14 +230,14 @@ def test_a_promise_is_kept(films, scorer, statistics):
         ({"alpha": True}, "alpha"),
     ],
 )
-def test_impossible_settings_are_named(settings, sentence):
+def test_invalid_settings_are_refused(settings, sentence):
     with pytest.raises(InputError, match=sentence):
         AlsSettings(**settings)
 
 
-def test_too_little_is_refused(films, factors):
+def test_too_few_users_or_items_are_refused(films, factors):
     few = sr.datasets.synthetic(n_users=15, n_items=30, n_rows=300, random_state=1)
-    with pytest.raises(InputError, match="users with 2 items or more are left to learn from"):
+    with pytest.raises(InputError, match="users with at least 2 items are left to train on"):
         Factorisation.train(sr.count_precedence(few))
     counts = sr.PrecedenceStatistics.from_counts([[0, 2], [1, 0]], [3, 3], n_users=3)
     with pytest.raises(InputError, match="no users: the measure 'als' needs profiles"):
@@ -248,18 +248,18 @@ def test_too_little_is_refused(films, factors):
         Factorisation.train(sr.count_precedence(films), AlsSettings(folds=400))
 
 
-def test_it_goes_by_name():
+def test_the_measure_has_a_name():
     assert {"icrs-als", "recall-als", "hit-als"} <= set(recommender_names())
     assert make_recommender("ICRS-ALS").measure == "als"
     assert as_measure("als", random_state=3).settings == AlsSettings(random_state=3)
     assert sr.InductiveConformal("als").default_name() == "icrs-als"
-    with pytest.raises(InputError, match="'learned' or 'als'"):
+    with pytest.raises(InputError, match="'learned' and 'als'"):
         as_measure("asl")
 
 
 @st.composite
 def folded(draw):
-    """Factors with items that nobody took, a history, and how they are held back."""
+    """Draw item factors, some of them 0, a history, λ and α."""
     n_factors, n_items = draw(st.integers(1, 7)), draw(st.integers(1, 2200))
     random = np.random.default_rng(draw(st.integers(0, 2**32)))
     items = random.normal(0, 0.3, (n_factors, n_items)).astype(np.float32)
@@ -268,8 +268,8 @@ def folded(draw):
     return items, history, draw(st.floats(0.01, 50)), draw(st.floats(0, 40))
 
 
-def slow_person(items, history, regularization, alpha):
-    """Hu, Koren and Volinsky's Eq. 4, with all the matrices that it names."""
+def slow_user_factors(items, history, regularization, alpha):
+    """Return the solution of Eq. 4 of Hu, Koren and Volinsky, with full matrices."""
     wide = items.T.astype(np.float64)
     consumed = np.zeros(len(wide))
     consumed[history] = 1.0
@@ -284,30 +284,32 @@ def gram_of(items):
 
 
 @given(folded())
-def test_a_person_solves_the_equation(drawn):
+def test_user_factors_solve_the_equation(drawn):
     items, history, regularization, alpha = drawn
-    if items.shape[1] > 400:  # the slow way has a matrix of items × items
+    if items.shape[1] > 400:  # the reference has a matrix of items × items
         items, history = np.ascontiguousarray(items[:, :400]), history[history < 400]
-    person = np.empty(len(items))
+    user_factors = np.empty(len(items))
     consumed = np.ascontiguousarray(items[:, history].T)
-    assert als.fold_in(consumed, gram_of(items), regularization, alpha, person)
-    expected = slow_person(items, history, regularization, alpha)
-    np.testing.assert_allclose(person, expected, rtol=1e-6, atol=1e-9)
+    assert als.fold_in(consumed, gram_of(items), regularization, alpha, user_factors)
+    expected = slow_user_factors(items, history, regularization, alpha)
+    np.testing.assert_allclose(user_factors, expected, rtol=1e-6, atol=1e-9)
 
 
 @given(folded())
 def test_scores_are_products_and_equal_items_tie_to_the_last_bit(drawn):
     items, history, *_ = drawn
     items[:, -1] = items[:, 0]
-    person = np.random.default_rng(len(history)).normal(size=len(items))
+    user_factors = np.random.default_rng(len(history)).normal(size=len(items))
     scores = np.empty(items.shape[1])
-    als.score_items(items, person, scores)
-    np.testing.assert_allclose(scores, person @ items.astype(np.float64), rtol=1e-9, atol=1e-12)
+    als.score_items(items, user_factors, scores)
+    np.testing.assert_allclose(
+        scores, user_factors @ items.astype(np.float64), rtol=1e-9, atol=1e-12
+    )
     assert scores[0] == scores[-1]
 
 
 @pytest.mark.parametrize("wrong", [np.nan, -1.0, 0.0])
-def test_what_has_no_factor_is_told(wrong):
+def test_a_matrix_without_a_cholesky_factor_is_reported(wrong):
     matrix = np.eye(3)
     matrix[1, 1] = wrong
     assert not als.factor(matrix)

@@ -19,7 +19,7 @@ EITHER = st.booleans()
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread():
-    """On thousands of tiny profiles, starting threads would take longer than all the counting."""
+    """For thousands of tiny profiles, starting threads is slower than counting."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SUREREC_THREADS", "1")
         yield
@@ -54,13 +54,13 @@ class Case:
     def score(self, scorer):
         return scorer.score(self.codes, without_user=self.without)
 
-    def expected(self, judge, name, **reading):
-        """What the oracle says of every item, by code."""
-        return [judge(self.counts, name, self.history, h, **reading) for h in self.ids]
+    def expected(self, reference, name, **reading):
+        """Return the reference values of every item, by code."""
+        return [reference(self.counts, name, self.history, h, **reading) for h in self.ids]
 
 
 def places(values):
-    """Dense ranks: equal values, and only they, get equal places."""
+    """Return dense ranks: only equal values have equal ranks."""
     levels = sorted(set(values))
     return [levels.index(value) for value in values]
 
@@ -70,7 +70,7 @@ def conforming(name, values):
 
 
 @given(COUNTED, st.data())
-def test_measures_on_counts_rank_exactly_as_fractions_do(name, data):
+def test_measures_on_counts_rank_exactly_as_fractions(name, data):
     case = Case(data)
     scores = case.score(MeasureScorer(case.statistics, name))
     assert scores.dtype == np.float64
@@ -79,7 +79,7 @@ def test_measures_on_counts_rank_exactly_as_fractions_do(name, data):
 
 
 @given(RATIOS, EITHER, st.data())
-def test_measures_on_ratios_rank_exactly_as_plain_floats_do(name, literal, data):
+def test_measures_on_ratios_rank_exactly_as_floats(name, literal, data):
     literal = literal and name in paper.LITERAL_TOO
     case = Case(data)
     scores = case.score(MeasureScorer(case.statistics, name, literal=literal))
@@ -91,7 +91,7 @@ def test_measures_on_ratios_rank_exactly_as_plain_floats_do(name, literal, data)
 def test_values_are_the_papers_numbers(name, literal, data):
     literal = literal and name in paper.LITERAL_TOO
     case = Case(data)
-    if not case.counts.n_users:  # a share of nobody is no number
+    if not case.counts.n_users:  # a share of no users is undefined
         return
     scorer = MeasureScorer(case.statistics, name, literal=literal)
     values = scorer.paper_value(case.score(scorer), len(case.history), case.counts.n_users)
@@ -135,15 +135,15 @@ def test_medians_over_profiles_of_every_length(name):
     scorer = MeasureScorer(statistics, name)
     for length in [*range(1, 36), 47, 48, 63, 64, 65, 66]:
         history = random.permutation(70)[:length]
-        judged = random.permutation(70)[:12]
-        values = scorer.paper_value(scorer.score(history), length, 40)[judged]
-        expected = [float(paper.measure(exact, name, history.tolist(), int(h))) for h in judged]
+        chosen = random.permutation(70)[:12]
+        values = scorer.paper_value(scorer.score(history), length, 40)[chosen]
+        expected = [float(paper.measure(exact, name, history.tolist(), int(h))) for h in chosen]
         np.testing.assert_allclose(values, expected, rtol=1e-12)
 
 
 @pytest.fixture(scope="module")
 def many_items():
-    """More items than a kernel takes at once, and a user who took most of them."""
+    """Return more items than a tile of a kernel, and a user who consumed most of them."""
     random = np.random.default_rng(7)
     profiles = [random.permutation(1_500)[:1_300]]
     profiles += [random.permutation(1_500)[: random.integers(2, 90)] for _ in range(60)]
@@ -164,8 +164,8 @@ def test_many_items_and_a_long_profile_to_leave_out(many_items, name):
     np.testing.assert_allclose(values, [float(v) for v in expected], rtol=1e-12)
 
 
-def test_nobody_was_free_to_take_it_later():
-    # Everyone who took i had taken h before: Sup(i) − PC(h, i) = 2 − 2 = 0 (paper.md 11).
+def test_ratios_are_0_if_all_consumed_the_item_before():
+    # All users who consumed i had consumed h before: Sup(i) − PC(h, i) = 2 − 2 = 0 (paper.md 11).
     interactions = read([(u, item, t) for u in (1, 2) for t, item in enumerate("hi")])
     h, i = interactions.items.codes(list("hi"))
     for name in ("CM10", "CM11", "CM12", "CM13"):
@@ -175,8 +175,8 @@ def test_nobody_was_free_to_take_it_later():
 
 
 @pytest.mark.parametrize("name", paper.NAMES)
-def test_an_item_nobody_took_conforms_least_and_divides_nothing(name):
-    # o0 before o1 thrice, o1 before o0 twice; nobody took o2.
+def test_an_item_without_consumers_conforms_least(name):
+    # o0 before o1 three times, o1 before o0 twice; o2 has no consumers.
     counts = [[0, 3, 0], [2, 0, 0], [0, 0, 0]]
     statistics = sr.PrecedenceStatistics.from_counts(counts, [5, 5, 0], n_users=6)
     scores = MeasureScorer(statistics, name).score(np.array([0]))
@@ -196,19 +196,19 @@ def test_the_table_has_the_papers_names_in_the_papers_order():
 
 
 def test_a_measure_is_found_by_many_names():
-    said = {"CM3": "CM3", "cm12": "CM12", "ncm14": "NCM14", "icrs17": "NCM17", "ICRS1": "CM1"}
-    said |= {"3": "CM3", "16": "NCM16"}
-    assert {name: find_measure(name).name for name in said} == said
+    names = {"CM3": "CM3", "cm12": "CM12", "ncm14": "NCM14", "icrs17": "NCM17", "ICRS1": "CM1"}
+    names |= {"3": "CM3", "16": "NCM16"}
+    assert {name: find_measure(name).name for name in names} == names
 
 
-@pytest.mark.parametrize("said", ["CM18", "0", "18", "NCM3", "CM14", "cosine", "", "ICRS"])
-def test_an_unknown_measure_is_refused_with_the_list_of_them(said):
+@pytest.mark.parametrize("name", ["CM18", "0", "18", "NCM3", "CM14", "cosine", "", "ICRS"])
+def test_an_unknown_measure_is_refused_with_the_list_of_measures(name):
     with pytest.raises(sr.InputError, match=r"CM1, .*CM12, .*NCM17"):
-        find_measure(said)
+        find_measure(name)
 
 
 def widened(statistics):
-    """The same counts in 32 bits."""
+    """Return the same counts in 32 bits."""
     arrays = statistics.rows.arrays()
     wide = {role: array.astype(np.uint32) for role, array in arrays.items()}
     rows, films = rows_from("dense", wide, statistics.interactions), statistics.interactions
@@ -217,9 +217,9 @@ def widened(statistics):
 
 @pytest.fixture(scope="module")
 def held():
-    """The same counts dense, in 32 bits, and within budgets from nothing to some rows.
+    """Return the same counts dense, in 32 bits, and within memory budgets.
 
-    More columns than a tile has, and more rows than 32-bit totals take at once.
+    There are more columns than in a tile, and more rows than in a block of 32-bit totals.
     """
     films = sr.datasets.synthetic(900, 1_300, 60_000, ties=0.2, random_state=9)
     dense = sr.count_precedence(films)
@@ -232,7 +232,7 @@ def held():
 
 
 @pytest.mark.parametrize("name", paper.NAMES)
-def test_where_and_how_wide_counts_are_held_changes_nothing(monkeypatch, held, name):
+def test_scores_do_not_depend_on_the_storage_of_counts(monkeypatch, held, name):
     monkeypatch.setenv("SUREREC_THREADS", "2")
     monkeypatch.setattr("surerec.measures._aggregates._WORTH_THREADS", 1_000.0)
     longest = int(np.argmax(np.diff(held[0].interactions.offsets)))
@@ -247,18 +247,18 @@ def test_where_and_how_wide_counts_are_held_changes_nothing(monkeypatch, held, n
 
 
 @given(st.sampled_from(paper.NAMES), st.data())
-def test_a_group_left_out_scores_as_a_refit_without_it(name, data):
+def test_leaving_out_several_users_equals_a_refit(name, data):
     rows = data.draw(some_rows)
     ties = data.draw(st.sampled_from(["order", "strict"]))
     interactions = read(rows)
     strategy = data.draw(st.sampled_from(["dense", "bounded", "on-demand"]))
     statistics = sr.count_precedence(interactions, ties=ties, strategy=strategy)
-    people = st.integers(0, interactions.n_users - 1)
-    group = data.draw(st.lists(people, min_size=1, max_size=4, unique=True))
+    users = st.integers(0, interactions.n_users - 1)
+    group = data.draw(st.lists(users, min_size=1, max_size=4, unique=True))
     items = st.integers(0, interactions.n_items - 1)
     history = np.array(data.draw(st.lists(items, min_size=1, unique=True)))
     others = sr.count_precedence(interactions.without_users(np.array(group)), ties=ties)
-    others.n_users -= len(group)  # who is left out stays in the map of users
+    others.n_users -= len(group)  # users left out stay in the map of users
     top = data.draw(st.sampled_from([1, 3]))
     scorers = [MeasureScorer(counts, name, top=top) for counts in (statistics, others)]
     left_out = scorers[0].score_query(Query(history, tuple(group)))

@@ -1,4 +1,4 @@
-"""Kernels of measures against slow and obvious versions."""
+"""Kernels of measures against references."""
 
 from functools import reduce
 from operator import add
@@ -36,14 +36,14 @@ def by_bits(counts):
     assert rows.ctypes.data % kernels.STRIP_BYTES == 0
     rows[:, :n_columns] = counts
     found = np.empty(n_columns)
-    room = np.empty((2, strip), counts.dtype)
-    kernels.guessed_middles(rows, room, 8 * counts.itemsize, found)
+    buffer = np.empty((2, strip), counts.dtype)
+    kernels.double_medians(rows, buffer, 8 * counts.itemsize, found)
     return found
 
 
 @given(kinds, st.integers(1, 40), st.integers(1, 80), st.integers(0, 2**32), st.data())
-def test_middles_are_those_of_sorting(kind, n_rows, n_columns, random_state, data):
-    """Columns of very different sizes side by side: a guess from the strip before may be wrong."""
+def test_medians_equal_those_of_sorting(kind, n_rows, n_columns, random_state, data):
+    """Neighbouring columns differ in size, so that guesses from the strip before are wrong."""
     random = np.random.default_rng(random_state)
     bits = 8 * np.dtype(kind).itemsize
     most = data.draw(st.lists(st.integers(0, bits), min_size=1, max_size=5))
@@ -54,34 +54,34 @@ def test_middles_are_those_of_sorting(kind, n_rows, n_columns, random_state, dat
 
 @pytest.mark.parametrize("kind", [np.uint16, np.uint32])
 @pytest.mark.parametrize("n_rows", [1, 2, 65_535])
-def test_the_largest_counts_and_the_most_rows(kind, n_rows):
+def test_medians_of_the_largest_counts_and_the_most_rows(kind, n_rows):
     counts = np.full((n_rows, 3), np.iinfo(kind).max, kind)
     counts[: n_rows // 2, 1] = 0
     counts[: n_rows // 2 + 1, 2] = 0
     np.testing.assert_array_equal(by_bits(counts), by_sorting(counts))
 
 
-def aggregate_counts(wanted, rows, out, first, last, n_columns):
+def aggregate_counts(aggregate, rows, out, first, last, n_columns):
     found = np.full(n_columns, -1.0)
-    task = kernels.Task(kernels.OfCounts(kernels.COUNT), wanted, True, rows, rows, out)
+    task = kernels.Task(kernels.OfCounts(kernels.COUNT), aggregate, True, rows, rows, out)
     kernels.aggregate_columns(first, last, task, found)
     return found
 
 
-@pytest.mark.parametrize("wanted", AGGREGATES)
-def test_more_rows_than_narrow_counts_can_count(wanted):
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+def test_more_rows_than_narrow_counts_can_count(aggregate):
     matrix = np.array([[1, 60_000, 0], [3, 2, 0], [7, 9, 65_535]], np.uint16)
     places = np.random.default_rng(0).integers(0, 3, 70_001)
     none, never = np.empty(0, np.int64), np.full(len(places), -1)
     out = LeftOutUser(none.astype(np.uint32), none, never, np.full(len(places), 9))
-    found = aggregate_counts(wanted, of_matrix(matrix, places), out, 0, 3, 3)
-    np.testing.assert_array_equal(found, AGGREGATES[wanted](matrix[places]))
+    found = aggregate_counts(aggregate, of_matrix(matrix, places), out, 0, 3, 3)
+    np.testing.assert_array_equal(found, AGGREGATES[aggregate](matrix[places]))
 
 
-@pytest.mark.parametrize("wanted", AGGREGATES)
+@pytest.mark.parametrize("aggregate", AGGREGATES)
 @given(st.integers(1, 60), st.integers(1, 1200), st.integers(0, 2**32), st.data())
-def test_aggregates_of_counts_leave_a_user_out(wanted, n_rows, n_columns, random_state, data):
-    """Against numpy, one count less wherever the user took the column's item after the row's."""
+def test_aggregates_of_counts_leave_a_user_out(aggregate, n_rows, n_columns, random_state, data):
+    """Compare with numpy, less one where the user consumed the column's item after the row's."""
     random = np.random.default_rng(random_state)
     matrix = random.integers(1, 2 ** random.integers(1, 17), (n_rows, n_columns + 5))
     items = random.permutation(n_columns)[: data.draw(st.integers(0, 40))]
@@ -94,15 +94,15 @@ def test_aggregates_of_counts_leave_a_user_out(wanted, n_rows, n_columns, random
     own = (of_rows[:, None] >= 0) & (when > of_rows[:, None])
     rows = scattered(matrix, random, data.draw(st.integers(1, 3)))
     out = LeftOutUser(items.astype(np.uint32), instants, of_rows, np.full(n_rows, 9))
-    found = aggregate_counts(wanted, rows, out, first, last, n_columns)
-    expected = AGGREGATES[wanted](matrix[:, :n_columns] - own)
+    found = aggregate_counts(aggregate, rows, out, first, last, n_columns)
+    expected = AGGREGATES[aggregate](matrix[:, :n_columns] - own)
     np.testing.assert_array_equal(found[first:last], expected[first:last])
     assert (np.delete(found, np.s_[first:last]) == -1).all()
 
 
 @st.composite
 def profiles(draw):
-    """Rows of counts in both directions, and what somebody who took some of them contributed."""
+    """Draw rows of counts in both directions, and a user to leave out."""
     random = np.random.default_rng(draw(st.integers(0, 2**32)))
     n_rows, n_items = draw(st.integers(1, 150)), draw(st.sampled_from([40, 300, 5200]))
     most = draw(st.sampled_from([1, 3, 200, 60_000]))
@@ -119,22 +119,22 @@ def profiles(draw):
 
 def ratios(rows, out, item, instant):
     """Return the ratios of an item in the order of the rows."""
-    forth, back = rows[:, :, item].tolist()
+    forward, back = rows[:, :, item].tolist()
     for k, support in enumerate(out.support.tolist()):
         if support:
             at = int(out.of_rows[k])
-            count = forth[k] - (0 <= at < instant)
+            count = forward[k] - (0 <= at < instant)
             free = support - back[k] + (0 <= instant < at)
             yield count / max(free, 1)
 
 
 @settings(max_examples=60)
 @given(profiles())
-def test_totals_of_some_are_exact(given_):
-    rows, (forth, back), out = given_
+def test_totals_of_some_items_are_exact(given_):
+    rows, (forward, back), out = given_
     items = out.items.astype(np.int64)
     found = np.empty(len(items))
-    kernels.total_ratios_of(forth, back, out, items, out.instants, found)
+    kernels.total_ratios_of(forward, back, out, items, out.instants, found)
     assert found.tolist() == [
         reduce(add, ratios(rows, out, item, instant), 0.0)
         for item, instant in zip(items.tolist(), out.instants.tolist(), strict=True)

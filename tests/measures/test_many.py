@@ -1,4 +1,4 @@
-"""Many profiles scored at once get the scores that each gets alone, to the last bit."""
+"""A batch of queries gets the scores of single queries, to the last bit."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from surerec.measures import MeasureScorer, Query
 
 
 def drawn(random, n_users, n_items):
-    """Profiles with ties in time, of very different lengths; some items that nobody took."""
+    """Return profiles of different lengths with ties in time; some items have no consumers."""
     profiles = [
         random.permutation(n_items)[: random.integers(1, n_items + 1)] for _ in range(n_users)
     ]
@@ -19,9 +19,9 @@ def drawn(random, n_users, n_items):
     return sr.Interactions.from_profiles(offsets, np.concatenate(profiles), np.concatenate(times))
 
 
-def asked(random, consumed, n_people):
-    """People known by all they took, by its beginning, by something else, and newcomers."""
-    for kind in random.integers(0, 4, n_people):
+def draw_queries(random, consumed, n_queries):
+    """Yield queries by whole profiles, by parts, by other histories, and of new users."""
+    for kind in random.integers(0, 4, n_queries):
         user = int(random.integers(consumed.n_users))
         own = consumed.consumed(user).astype(np.int64)
         other = random.permutation(consumed.n_items)[: random.integers(1, consumed.n_items + 1)]
@@ -35,12 +35,14 @@ def asked(random, consumed, n_people):
 
 @pytest.mark.parametrize("measure", ["CM12", "CM3", "NCM14"])
 @pytest.mark.parametrize("ties", ["strict", "order"])
-@given(random_state=st.integers(0, 2**32), n_people=st.integers(1, 30), n_items=st.integers(1, 150))
-def test_together_as_alone(measure, ties, random_state, n_people, n_items):
+@given(
+    random_state=st.integers(0, 2**32), n_queries=st.integers(1, 30), n_items=st.integers(1, 150)
+)
+def test_batches_equal_single_queries(measure, ties, random_state, n_queries, n_items):
     random = np.random.default_rng(random_state)
     consumed = drawn(random, 12, n_items)
     scorer = MeasureScorer(sr.count_precedence(consumed, ties=ties), measure)
-    queries = list(asked(random, consumed, n_people))
+    queries = list(draw_queries(random, consumed, n_queries))
     for query, found in zip(queries, scorer.score_candidates(queries), strict=True):
         expected = scorer.score_query(query).copy()
         expected[query.history] = -np.inf

@@ -110,9 +110,9 @@ def test_a_folder_without_the_scorer_says_what_to_give(films, tmp_path):
 
 def test_what_cannot_score_is_refused(films):
     for wrong in (3.5, None, object()):
-        with pytest.raises(sr.InputError, match="is no measure: give a name"):
+        with pytest.raises(sr.InputError, match=r"is no measure. Pass a name"):
             sr.InductiveConformal(wrong).fit(films)
-    with pytest.raises(sr.InputError, match="str scores nothing: it has no method score"):
+    with pytest.raises(sr.InputError, match=r"str is no scorer. Give it a method score"):
         sr.InductiveConformal(lambda _: "scores").fit(films)
     with pytest.raises(NotImplementedError, match="Scorer defines neither score nor score_query"):
         Scorer().score_query(Query(np.array([1])))
@@ -152,16 +152,16 @@ def with_one(value):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda scores: scores[:-1], r"gave scores of shape \(49,\); one for each of the 50"),
+        (lambda scores: scores[:-1], r"returned scores of shape \(49,\). Return one score"),
         (lambda scores: scores[:0], r"shape \(0,\)"),
         (lambda _: 3.0, r"shape \(\)"),
         (lambda _: None, r"shape \(\)"),
-        (lambda _: "scores", "gave 'scores' for scores"),
+        (lambda _: "scores", "returned 'scores' for scores"),
         (lambda _: [[1.0], [2.0, 3.0]], "for scores"),
         (lambda scores: scores.astype(complex), "for scores"),
         (lambda scores: (score for score in scores), "for scores"),
         (with_one(np.inf), "1 scores that are infinite"),
-        (with_one(-np.inf), "1 scores that are infinite.*the lowest of all scores"),
+        (with_one(-np.inf), "1 scores that are infinite.*the lowest for items"),
         (with_one(np.nan), "1 scores that are not numbers"),
     ],
 )
@@ -187,10 +187,10 @@ def test_what_a_scorer_raises_itself_passes_through(films):
     [
         ("leaves_users_out", "x", "leaves_users_out of Spoiled is 'x'"),
         ("leaves_users_out", np.array([1, 2]), "leaves_users_out of Spoiled is array"),
-        ("uses_times", "sometimes", "uses_times of Spoiled is 'sometimes'; it must be True"),
-        ("value", lambda scores, *_: scores[:-1], "gave scores of shape"),
-        ("value", lambda *_: "x", "gave 'x' for scores"),
-        ("contributions", lambda *_: 5, "gave 5 for contributions"),
+        ("uses_times", "sometimes", "uses_times of Spoiled is 'sometimes'. Set it to True"),
+        ("value", lambda scores, *_: scores[:-1], "returned scores of shape"),
+        ("value", lambda *_: "x", "returned 'x' for scores"),
+        ("contributions", lambda *_: 5, "returned 5 for contributions"),
         ("contributions", lambda *_: [("words", "x")], "for contributions"),
         ("state", lambda: 5, "returned 5 for its state"),
     ],

@@ -1,4 +1,4 @@
-"""Other people's models as scorers: one thin adapter each, imported only when asked for."""
+"""Models of other libraries as scorers: one thin adapter each, imported only when used."""
 
 from surerec.adapters._adapter import Adapter, Factors, ItemItem, ids_of
 from surerec.adapters._own import ListsAdapter, adapt, check_fallback, restored

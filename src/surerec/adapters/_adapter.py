@@ -1,4 +1,4 @@
-"""Models as arrays, and what is asked of an adapter: scores of its catalogue for many users."""
+"""The interface of adapters, and models as arrays that score the catalogue for many users."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class Factors:
     Parameters
     ----------
     users : array of float, n_users × n_factors
-        The factors of each user; no rows if all are scored by their history.
+        Factors of each user; no rows if all users are scored by their history.
     items : array of float, n_items × n_factors
-        The factors of each item.
+        Factors of each item.
     folding : (regularization, confidence), optional
-        How ALS solves for a user who has no factors (Hu, Koren and Volinsky, 2008), where each item
-        of the history has this confidence. Without it, a history cannot be scored.
+        Parameters for folding in users by ALS (Hu, Koren and Volinsky, 2008); each item of the
+        history has this confidence. Without it, a history cannot be scored.
 
     Examples
     --------
@@ -70,8 +70,8 @@ class Factors:
         self.users, self.items = _matrix("users", users), _matrix("items", items)
         if self.users.shape[1] != self.items.shape[1]:
             raise InputError(
-                f"users have {self.users.shape[1]} factors and items {self.items.shape[1]}; they "
-                "must have as many."
+                f"users= has {self.users.shape[1]} factors and items= has {self.items.shape[1]}. "
+                "Pass matrices with the same number of columns."
             )
         if folding is not None:
             check_number("folding[0]", folding[0], 0, np.inf, "0 or more", ends=(True, False))
@@ -81,21 +81,21 @@ class Factors:
         self.n_users, self.n_items = len(self.users) or None, len(self.items)
 
     def score_users(self, rows: NDArray[np.int64]) -> NDArray[np.floating]:
-        """Multiply their factors with the items'."""
+        """Return the products of users' factors with the items' factors."""
         return self._products(self.users[rows])
 
     def score_histories(self, histories: Sequence[NDArray[np.int64]]) -> NDArray[np.floating]:
-        """Solve for the factors of each history, and multiply them with the items'."""
+        """Fold in each history, and return the products with the items' factors."""
         solved = [self._solved(each, self._wide(each).sum(axis=0)) for each in histories]
         return self._products(self._folding[1] * np.stack(solved))
 
     def shares(self, history: NDArray[np.int64], column: int) -> NDArray[np.floating]:
-        """Return the summands of a folded-in user's score, as section 5 of the paper does."""
+        """Return what each item of a history adds to the score (section 5 of the paper of ALS)."""
         of_item = self._solved(history, self.items[column].astype(np.float64))
         return np.asarray(self._folding[1] * (self._wide(history) @ of_item))
 
     def _products(self, factors: NDArray[np.floating]) -> NDArray[np.floating]:
-        # In double and rounded: the same for one user as among many.
+        # In 64 bits, then rounded: the same result for one user and in a batch.
         found = factors.astype(np.float64) @ self.items.astype(np.float64).T
         return found.astype(np.float32)
 
@@ -112,14 +112,16 @@ class Factors:
             return np.asarray(np.linalg.solve(left, right), dtype=np.float64)
         except np.linalg.LinAlgError:
             raise InputError(
-                "These factors cannot score a history: they depend on each other. Fit the model "
+                "The factors cannot score a history, as they are linearly dependent. Fit the model "
                 "with a regularization above 0."
             ) from None
 
     @property
     def _folding(self) -> tuple[float, float]:
         if self.folding is None:
-            raise InputError("These factors come without folding=, so they score no history.")
+            raise InputError(
+                "The factors cannot score a history. Pass folding= to Factors, or pass user=."
+            )
         return self.folding
 
     @cached_property
@@ -128,13 +130,13 @@ class Factors:
         return wide.T @ wide + self._folding[0] * np.eye(wide.shape[1])
 
     def state(self) -> State:
-        """Return the factors and how users are folded in."""
+        """Return the factors and the parameters for folding in."""
         folding = np.array(self.folding or (), dtype=np.float64)
         return State({"users": self.users, "items": self.items, "folding": folding})
 
     @classmethod
     def from_state(cls, state: State) -> Self:
-        """Read them back; KeyError or ValueError if this is not their state."""
+        """Load a saved model; KeyError or ValueError if the state is invalid."""
         check_arrays("factors", _OF_FACTORS, state.arrays)
         pairs = [(first, second) for first, second in state.arrays["folding"].reshape(-1, 2)]
         return cls(state.arrays["users"], state.arrays["items"], pairs[0] if pairs else None)
@@ -148,7 +150,7 @@ class ItemItem:
     weights : sparse matrix or array of float, n_items × n_items
         What each item (row) of a history adds to the score of each item (column).
     base : array of float, optional
-        What items score for everybody, such as their popularity; NaN for an item without a score.
+        Scores of items for all users, such as popularity; NaN for an item without a score.
 
     Examples
     --------
@@ -166,21 +168,21 @@ class ItemItem:
         self.base = np.zeros(self.n_items) if base is None else np.asarray(base, dtype=np.float64)
         if self.weights.shape[1] != self.n_items or self.base.shape != (self.n_items,):
             raise InputError(
-                f"weights have the shape {self.weights.shape} and base {self.base.shape}; both "
-                "must have one line for each item."
+                f"weights= has the shape {self.weights.shape} and base= {self.base.shape}. Pass "
+                "(n_items, n_items) and (n_items,)."
             )
         if np.isinf(self.base).any():
-            raise InputError("base has infinite scores; give NaN for an item without one.")
+            raise InputError("base= has infinite scores. Pass NaN for an item without a score.")
         self.is_partial = bool(np.isnan(self.base).any())
 
     @classmethod
     def constant(cls, base: ArrayLike) -> Self:
-        """Build a model that scores items alike for everybody, such as popularity."""
+        """Build a model with the same scores for all users, such as popularity."""
         n_items = len(np.asarray(base))
         return cls(csr_matrix((n_items, n_items)), base)
 
     def score_histories(self, histories: Sequence[NDArray[np.int64]]) -> NDArray[np.floating]:
-        """Add up the rows of what was consumed."""
+        """Return the sums of the rows of each history."""
         if not issparse(self.weights):
             rows = [self.weights[each].sum(axis=0, dtype=np.float64) for each in histories]
             return np.stack(rows) + self.base
@@ -199,7 +201,7 @@ class ItemItem:
         ).ravel()
 
     def state(self) -> State:
-        """Return the weights, by row if they are sparse."""
+        """Return the weights, in CSR format if they are sparse."""
         if not issparse(self.weights):
             return State({"weights": self.weights, "base": self.base})
         rows = {"offsets": self.weights.indptr, "columns": self.weights.indices}
@@ -207,7 +209,7 @@ class ItemItem:
 
     @classmethod
     def from_state(cls, state: State) -> Self:
-        """Read them back; KeyError or ValueError if this is not their state."""
+        """Load a saved model; KeyError or ValueError if the state is invalid."""
         arrays = state.arrays
         is_dense = arrays["weights"].ndim == _MATRIX
         check_arrays("item-item weights", _OF_WEIGHTS | ({} if is_dense else _OF_ROWS), arrays)
@@ -226,52 +228,57 @@ FORMS: Final[dict[str, type[Form]]] = {each.stored: each for each in (Factors, I
 def _matrix(name: str, given: ArrayLike) -> NDArray[np.floating]:
     found = np.asarray(given)
     if found.dtype.name not in _FLOATS or found.ndim != _MATRIX or not np.isfinite(found).all():
-        raise InputError(f"{name} must be a matrix of finite numbers, of float32 or float64.")
+        raise InputError(
+            f"{name}= has NaN, infinite or non-float values, or is no matrix. Pass a matrix of "
+            "finite float32 or float64 numbers."
+        )
     return found
 
 
 def _sparse(given: Any) -> csr_matrix:
     found = csr_matrix(given)
-    found.check_format(full_check=True)  # indices from a file must not lead out of the matrix
+    found.check_format(full_check=True)  # indices from a file must be within the matrix
     if found.data.dtype.name not in _FLOATS or not np.isfinite(found.data).all():
-        raise InputError("weights must be finite numbers, of float32 or float64.")
+        raise InputError(
+            "weights= has NaN, infinite or non-float values. Pass finite float32 or float64 "
+            "numbers."
+        )
     return found
 
 
 class Adapter:
-    """Somebody's model, asked in its own numbers: columns for items, rows for users of its fit.
+    """A wrapped model in its own indices: columns are items, rows are users of its fit.
 
     Attributes
     ----------
     model : object
         The model itself.
     items : IdMap
-        Its catalogue: the id of each column; see `catalogue`.
+        Catalogue: the id of each column; see `catalogue`.
     users : IdMap or None
-        The id of each row; None if it does not keep whom it was fitted on.
+        Id of each row; None if the model does not keep the users of its fit.
     assumes_ids : bool
-        Whether `items` are column numbers because nobody gave ids: then ids of data may be others.
+        Whether `items` are column numbers because no ids were given, so that they may be wrong.
     knows_users : bool
-        Whether it keeps something of each user of its fit, and scores them by it.
+        Whether the model scores users of its fit by what it keeps of each.
     folds_in : bool
-        Whether it scores histories of people whom it has not seen.
+        Whether the model scores histories of new users.
     can_fit : bool
-        Whether a fresh copy can be fitted on other interactions.
+        Whether a copy can be fitted on other interactions.
     knows_all : bool
-        Whether it knows something of every item of its catalogue, even if nobody took it.
+        Whether the model can rank every item of its catalogue, even without consumers.
     is_partial : bool
-        Whether it may leave items without a score, as NaN.
+        Whether items may have no score (NaN).
     has_value : bool
-        Whether its scores compare between people, so that they can be cut by score.
+        Whether scores are comparable between users, so that a threshold on scores makes sense.
     form : Form or None
-        The fitted model as arrays, which then score and are saved; None if only Python code has
-        its scores.
+        The fitted model as arrays, which score and are saved; None if only Python code can score.
     people : str
-        Whom it was fitted on, in words.
+        Description of the users of the fit.
     lacking : str
-        What an item is that it cannot rank, in words.
+        Description of an item that cannot be ranked.
     given_name : str or None
-        The name that ``wrap(name=)`` or a model folder gave it.
+        Name from ``wrap(name=)`` or from a model folder.
     """
 
     model: Any
@@ -291,39 +298,41 @@ class Adapter:
 
     @property
     def name(self) -> str:
-        """What reports, guarantees and error messages call the model."""
+        """Name of the model in reports, guarantees and messages."""
         return self.given_name or self.own_name
 
     @property
     def own_name(self) -> str:
-        """The name of a model that was given none: by default that of its class."""
+        """Name of the model without a given name; by default that of its class."""
         return type(self.model).__name__
 
     @property
     def short_name(self) -> str:
-        """What names of recommenders have of it; by default its name."""
+        """Name within names of recommenders; by default `name`."""
         return self.name
 
     @property
     def stored(self) -> str | None:
-        """How a model folder names what `parts` are; None if it cannot hold the model."""
+        """Kind of the state in a model folder; None if the model cannot be saved."""
         return None if self.form is None else self.form.stored
 
     @property
     def catalogue(self) -> IdMap:
-        """The id of each column, of a model that is fitted."""
+        """Id of each column of a fitted model."""
         if self.items is None:
             self.check_fitted()
-            raise InputError(f"{self.name} does not say which items it scores: give items=.")
+            raise InputError(
+                f"{self.name} does not list its items. Pass items=, the id of each column."
+            )
         return self.items
 
     def score_users(self, rows: NDArray[np.int64]) -> NDArray[np.floating]:
-        """Score the catalogue for users of its fit, by row; asked if it `knows_users`.
+        """Score the catalogue for users of the fit, by row; called if `knows_users`.
 
         Parameters
         ----------
         rows : array of int
-            Which users.
+            Rows of the users.
 
         Returns
         -------
@@ -332,57 +341,57 @@ class Adapter:
         return self._with_all_items(cast("Factors", self.arrays()).score_users(rows))
 
     def score_histories(self, histories: Sequence[NDArray[np.int64]]) -> NDArray[np.floating]:
-        """Score the catalogue for people by what they took; asked if it `folds_in`.
+        """Score the catalogue for new users by their histories; called if `folds_in`.
 
         Parameters
         ----------
         histories : sequence of array of int
-            Columns in time order, each once; for each person.
+            Columns of each history in time order, each once.
 
         Returns
         -------
-        array of float, n_people × n_items
+        array of float, n_histories × n_items
         """
         form = self.arrays()
         known = [history[history < form.n_items] for history in histories]
         return self._with_all_items(form.score_histories(known))
 
     def arrays(self) -> Form:
-        """Return the arrays of a fitted model that is scored by them."""
+        """Return the arrays of a fitted model."""
         if self.form is None:
             self.check_fitted()
             raise NotImplementedError
         return self.form
 
     def _with_all_items(self, scores: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Return scores with NaN for items of the catalogue that the arrays have no column for."""
+        """Return scores with NaN for items of the catalogue without a column in the arrays."""
         n_never = len(self.catalogue) - scores.shape[1]
         return np.pad(scores, ((0, 0), (0, n_never)), constant_values=np.nan) if n_never else scores
 
     def fitted_on(self, known: Interactions) -> Self:
-        """Fit a fresh copy of the model, and leave the model as it is; asked if it `can_fit`.
+        """Fit a copy of the model, which itself stays unchanged; called if `can_fit`.
 
         Parameters
         ----------
         known : Interactions
-            All that it may learn from.
+            The interactions to fit on.
         """
         raise NotImplementedError
 
     def around(self, model: Any, form: Form | None, items: IdMap, users: IdMap) -> Self:
-        """Return the adapter of a copy of the model that was fitted on these items and users."""
+        """Return the adapter of a copy of the model, fitted on these items and users."""
         fresh = copy(self)
         fresh.model, fresh.form, fresh.assumes_ids = model, form, False
         fresh.items, fresh.users = items, users
         return fresh
 
     def knowing(self, past: Interactions) -> Self:
-        """Return the same model on what is known; by default with the users of the past alone.
+        """Return the model restricted to known data; by default to the users of the past.
 
         Parameters
         ----------
         past : Interactions
-            What is known of people, before anything of the future is looked at.
+            Known interactions, without held-out ones.
         """
         if not isinstance(self.form, Factors) or self.form.n_users is None or self.users is None:
             return self
@@ -393,36 +402,36 @@ class Adapter:
         return found
 
     def state(self) -> State:
-        """Return the arrays that a model folder keeps; none if it cannot hold the model."""
+        """Return the saved arrays; none if the model cannot be saved."""
         return State() if self.form is None else self.form.state()
 
     def check_fitted(self) -> None:
-        """Refuse a model that was not fitted: by default, one without arrays."""
+        """Raise if the model is not fitted; by default, if it has no arrays."""
         if self.form is None:
             raise NotFittedError(
-                f"This {self.name} is not fitted: fit it, or let wrap(model).fit(interactions) fit "
-                "a copy."
+                f"{self.name} is not fitted. Fit it, or use wrap(model).fit(interactions), which "
+                "fits a copy."
             )
 
     def value(
         self, scores: NDArray[np.float64], history_length: int | NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Return scores in a unit that compares between people; asked if it `has_value`."""
+        """Return scores in a unit that is comparable between users; called if `has_value`."""
         raise NotImplementedError
 
     def contributions(
         self, row: int | None, history: NDArray[np.int64], column: int
     ) -> tuple[Contribution, ...]:
-        """Return what moved the score of one item, the strongest first, as far as it is known.
+        """Return the contributions to the score of one item, strongest first, if known.
 
         Parameters
         ----------
         row : int or None
-            Whose score, if it is scored as a user of the fit.
+            Row of the user, if scored as a user of the fit.
         history : array of int
-            What is known of the person, by column.
+            Columns of the history.
         column : int
-            The item.
+            Column of the item.
         """
         del row
         if self.form is None or not self.folds_in or column >= self.form.n_items:
@@ -431,14 +440,14 @@ class Adapter:
         shares = self.form.shares(history, column)
         strongest = np.argsort(-np.abs(shares), kind="stable")[:_STRONGEST]
         return tuple(
-            Contribution(f"took {self.catalogue[int(history[each])]}", value, value)
+            Contribution(f"consumed {self.catalogue[int(history[each])]}", value, value)
             for each in strongest
             if (value := float(shares[each]))
         )
 
 
 class FormAdapter(Adapter):
-    """A model that is arrays and nothing else: from a model folder, or given as such."""
+    """Adapter of a model given as arrays or loaded from a model folder."""
 
     knows_all = True
 
@@ -455,25 +464,25 @@ class FormAdapter(Adapter):
 
 
 def ids_of(given: Iterable[Any] | None, n: int | None, noun: str, model: str) -> IdMap:
-    """Return the ids of a model's columns or rows: as they were given, or their numbers.
+    """Return the given ids of a model's columns or rows, or their numbers by default.
 
     Parameters
     ----------
     given : iterable of ids or None
-        What somebody says they are.
+        The given ids.
     n : int or None
-        How many there must be; None if the model does not say.
+        Required number of ids; None if unknown.
     noun : str
         "item" or "user".
     model : str
-        What the model is called.
+        Name of the model.
 
     Examples
     --------
     >>> ids_of(["a", "b"], 3, "item", "ALS")
     Traceback (most recent call last):
-    surerec.errors.InputError: ALS was fitted on 3 items, and items= names 2: give the id of each
-    column, in their order.
+    surerec.errors.InputError: ALS was fitted on 3 items and items= has 2 ids. Pass the id of each
+    column, in order.
     """
     lines = {"item": "column", "user": "row"}[noun]
     if given is None:
@@ -481,12 +490,12 @@ def ids_of(given: Iterable[Any] | None, n: int | None, noun: str, model: str) ->
     ids = given.ids if isinstance(given, IdMap) else _series(given, noun)
     if n is not None and len(ids) != n:
         raise InputError(
-            f"{model} was fitted on {n:,} {noun}s, and {noun}s= names {len(ids):,}: give the id of "
-            f"each {lines}, in their order."
+            f"{model} was fitted on {n:,} {noun}s and {noun}s= has {len(ids):,} ids. Pass the id "
+            f"of each {lines}, in order."
         )
     if ids.n_unique() != len(ids):
         twice = ids.filter(ids.is_duplicated())[0]
-        raise InputError(f"{noun}s= names {twice!r} twice: give each {lines} an id of its own.")
+        raise InputError(f"{noun}s= has {twice!r} twice. Pass a unique id for each {lines}.")
     return IdMap(ids, noun=noun)
 
 
@@ -496,5 +505,7 @@ def _series(given: Iterable[Any], noun: str) -> pl.Series:
     except (TypeError, ValueError, pl.exceptions.PolarsError):
         ids = pl.Series([None])
     if ids.null_count() or not (ids.dtype.is_integer() or ids.dtype == pl.String):
-        raise InputError(f"{noun}s= must list ids, all of them integers or all of them text.")
+        raise InputError(
+            f"{noun}s= is not a list of ids. Pass ids that are all integers or all text."
+        )
     return ids.cast(pl.Int64) if ids.dtype.is_signed_integer() else ids

@@ -1,4 +1,4 @@
-"""Models of implicit (ALS, BPR, LMF, item-item), and of RecTools, which wraps them too."""
+"""Adapters of models of implicit (ALS, BPR, LMF, item-item) and of RecTools."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _LEARNED: Final = (
     *("user_factors", "item_factors", "_user_norms", "_item_norms", "_YtY", "_XtX"),
     *("similarity", "scorer"),
 )
-"""What fitting leaves in a model; matrix factorisation would begin with it when fitted again."""
+"""Fitted attributes; matrix factorisation would start from them in another fit."""
 
 
 class ImplicitAdapter(Adapter):
-    """A model of implicit, scored by its factors or its similarities.
+    """Adapter of a model of implicit, by its factors or similarities.
 
-    Not by its ``recommend``, which marks what it filters by the lowest float, pads the short lists
-    of neighbours with item −1, and sorts what is sorted again here.
+    It does not call ``recommend``, which marks filtered items with the lowest float, pads short
+    lists of neighbours with item −1, and sorts.
     """
 
     can_fit = True
@@ -44,7 +44,7 @@ class ImplicitAdapter(Adapter):
         self.knows_users = hasattr(model, "user_factors")
         if not self.knows_users and not hasattr(model, "similarity"):
             raise InputError(
-                f"{self.name} of implicit has neither factors nor similarities: wrap ALS, BPR, LMF "
+                f"{self.name} of implicit has neither factors nor similarities. Pass ALS, BPR, LMF "
                 "or an item-item model, or a function from histories to scores."
             )
         self.folds_in = not self.knows_users or _folds_in(model)
@@ -56,16 +56,16 @@ class ImplicitAdapter(Adapter):
                 self.users = ids_of(users, self.form.n_users, "user", self.name)
 
     def fitted_on(self, known: Interactions) -> Self:
-        """Fit a copy of which everything learned is cleared, on a matrix of ones."""
+        """Fit a copy without fitted attributes on a binary matrix."""
         in_fit = np.flatnonzero(np.diff(known.offsets))
-        offsets = np.append(known.offsets[in_fit], known.n_rows)  # nobody else has any rows
+        offsets = np.append(known.offsets[in_fit], known.n_rows)  # other users have no rows
         ones = np.ones(known.n_rows, dtype=np.float32)
         columns = known.item_codes.astype(np.int64)
         consumed = csr_matrix((ones, columns, offsets), shape=(len(in_fit), known.n_items))
         consumed.sort_indices()
         model = _cleared(self.model)
         with warnings.catch_warnings():
-            # Item-item models turn their own input into another kind of matrix, and warn of it.
+            # Item-item models convert their own input to another matrix type, and warn about it.
             warnings.simplefilter("ignore")
             model.fit(consumed, show_progress=False)
         users = IdMap(known.users.ids.gather(in_fit), noun="user")
@@ -78,14 +78,14 @@ def as_form(model: Any) -> Form | None:
         if model.item_factors is None:
             return None
         users, items = _in_memory(model.user_factors), _in_memory(model.item_factors)
-        # Features that RecTools puts among the factors are of nobody who is folded in.
+        # RecTools puts features among the factors, which a folded-in user does not have.
         folds_in = _folds_in(model) and items.shape[1] == model.factors
         return Factors(users, items, (model.regularization, model.alpha) if folds_in else None)
     return None if model.similarity is None else ItemItem(model.similarity)
 
 
 def _folds_in(model: Any) -> bool:
-    """Return whether new users are solved for as ALS of implicit does; others inherit a refusal."""
+    """Return whether the model folds in new users as implicit's ALS does."""
     own = next(each for each in type(model).__mro__ if "recalculate_user" in vars(each))
     return own.__name__ == "AlternatingLeastSquares" and model.alpha > 0
 
@@ -99,16 +99,15 @@ def _cleared(model: Any) -> Any:
 
 
 def _in_memory(factors: Any) -> NDArray[np.floating]:
-    """Return factors as an array, from a graphics card too."""
+    """Return factors as a NumPy array, also from a GPU."""
     return np.asarray(factors.to_numpy() if hasattr(factors, "to_numpy") else factors)
 
 
 class RecToolsAdapter(Adapter):
-    """A model of RecTools, scored by what it learned.
+    """Adapter of a model of RecTools, by its fitted arrays.
 
-    Not by its ``recommend``, which wants a Dataset of everybody, may list fewer than are asked for,
-    and sorts what is sorted again here. The scores are the same; those of items that it never lists
-    are missing.
+    It does not call ``recommend``, which needs a Dataset of all users, may return fewer items than
+    requested, and sorts. The scores are the same; items that RecTools never lists have none.
     """
 
     can_fit = True
@@ -130,12 +129,12 @@ class RecToolsAdapter(Adapter):
             self.knows_users, self.folds_in = inner.knows_users, inner.folds_in
         if model.is_fitted:
             self.form = to_form(model)
-            self.folds_in = self.form.folds_in  # ALS with features folds nobody in
+            self.folds_in = self.form.folds_in  # ALS with features cannot fold in
             self.items, self.assumes_ids = self._item_ids(items), items is None
             if self.knows_users or users is not None:
                 n_users = self.arrays().n_users
                 self.users = ids_of(_of_map(users, n_users), n_users, "user", self.name)
-        elif items is not None:  # the catalogue of a copy that is to be fitted
+        elif items is not None:  # the catalogue for the fit of a copy
             self.items = ids_of(_of_map(items, None), None, "item", self.name)
 
     def _item_ids(self, items: Iterable[Any] | None) -> IdMap:
@@ -143,18 +142,18 @@ class RecToolsAdapter(Adapter):
         if items is not None and self._to_form is _popular:
             named = ids_of(_of_map(items, None), None, "item", self.name)
             if len(named) > n_items:
-                return named  # the last of them are not in its list
+                return named  # the last ones are not in its list
         return ids_of(_of_map(items, n_items), n_items, "item", self.name)
 
     def fitted_on(self, known: Interactions) -> Self:
-        """Fit a copy on a Dataset with these rows, each of weight one and without features."""
-        import pandas as pd  # noqa: PLC0415  # of RecTools
+        """Fit a copy on a Dataset of these rows, with weight 1 and without features."""
+        import pandas as pd  # noqa: PLC0415  # a dependency of RecTools
         from rectools import Columns  # noqa: PLC0415
         from rectools.dataset import Dataset  # noqa: PLC0415
 
         model = deepcopy(self.model)
         inner = vars(model)
-        if "_model" in inner:  # what is fitted: implicit's factorisation goes on from what it finds
+        if "_model" in inner:  # implicit would start from fitted factors
             inner["_model"] = _cleared(inner["_model"])
         owners = np.repeat(np.arange(known.n_users), np.diff(known.offsets))
         rows = {
@@ -166,7 +165,7 @@ class RecToolsAdapter(Adapter):
         dataset = Dataset.construct(pd.DataFrame(rows))
         model.fit(dataset)
         columns = dataset.item_id_map.external_ids
-        # What nobody took has no column in the model: it comes last, without a score.
+        # Items without consumers have no column in the model; they come last, without a score.
         never = np.setdiff1d(np.arange(known.n_items), columns)
         items = IdMap(known.items.ids.gather(np.append(columns, never)), noun="item")
         users = IdMap(known.users.ids.gather(dataset.user_id_map.external_ids), noun="user")
@@ -176,12 +175,12 @@ class RecToolsAdapter(Adapter):
 
 
 def _ease(model: Any) -> Form:
-    """Return the weights by the items of a history: RecTools adds up columns of its own."""
+    """Return the item-item weights; transposed, as RecTools sums columns."""
     return ItemItem(model.weight.T)
 
 
 def _popular(model: Any) -> Form:
-    """Return the popularity; without `add_cold` only items of the model's period have any."""
+    """Return the popularity; without `add_cold`, only items of the model's period have one."""
     columns, counts = model.popularity_list
     scores = np.full(int(columns.max(initial=-1)) + 1, np.nan)
     scores[columns] = -counts if model.inverse else counts
@@ -189,7 +188,7 @@ def _popular(model: Any) -> Form:
 
 
 def _vectors(model: Any) -> Form:
-    """Return the vectors of PureSVD, or those of LightFM with its biases."""
+    """Return the factors of PureSVD, or those of LightFM with its biases."""
     if hasattr(model, "user_factors"):
         return Factors(model.user_factors, model.item_factors)
     of_users, users = model.model.get_user_representations()
@@ -202,7 +201,7 @@ def _vectors(model: Any) -> Form:
 
 
 def _of_implicit(model: Any) -> Form:
-    """Return the arrays of the model of implicit that is wrapped."""
+    """Return the arrays of the wrapped model of implicit."""
     return ImplicitAdapter(model.model).arrays()
 
 
@@ -220,24 +219,24 @@ _KINDS: Final[dict[str, Callable[[Any], Form]]] = {
 def rectools_adapter(
     model: Any, items: Iterable[Any] | None = None, users: Iterable[Any] | None = None
 ) -> RecToolsAdapter:
-    """Return the adapter of a model of RecTools, by its class.
+    """Return the adapter for the class of a RecTools model.
 
     Parameters
     ----------
     model : rectools.models.base.ModelBase
         The model.
     items, users : rectools.dataset.IdMap or iterable of ids, optional
-        Of a fitted one, the id maps of the Dataset that it was fitted on.
+        For a fitted model, the id maps of its Dataset.
     """
     for each in type(model).__mro__:
         if each.__name__ in _KINDS and each.__module__.startswith("rectools."):
             return RecToolsAdapter(model, _KINDS[each.__name__], items, users)
     raise InputError(
-        f"{type(model).__name__} of RecTools cannot be asked for the scores of all items: wrap "
-        f"{', '.join(_KINDS)}, or the frame that model.recommend gives."
+        f"{type(model).__name__} of RecTools cannot score all items. Pass one of "
+        f"{', '.join(_KINDS)}, or the frame that model.recommend returns."
     )
 
 
 def _of_map(given: Any, n: int | None) -> Any:
-    """Return the ids of a RecTools IdMap: those that the model was fitted on come first."""
+    """Return the first `n` ids of a RecTools IdMap, which are those of the fit."""
     return given.external_ids[:n].tolist() if hasattr(given, "external_ids") else given

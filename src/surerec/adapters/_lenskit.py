@@ -1,4 +1,4 @@
-"""Pipelines of LensKit: asked by a history, or by a user of the training data."""
+"""Adapter of LensKit pipelines, queried by a history or by a user of the training data."""
 
 from __future__ import annotations
 
@@ -26,28 +26,27 @@ if TYPE_CHECKING:
 _BY_HISTORY: Final = frozenset(
     {"EASEScorer", "ImplicitMFScorer", "ItemKNNScorer", "PopScorer", "SLIMScorer"}
 )
-"""Scorers that look at a query's history alone, as their sources say and the tests show.
+"""Scorers that use the history of a query only, as the tests confirm.
 
-Not neighbours of users: they leave a user's own row of the training data out if asked by id.
+UserKNNScorer is not among them: queried by id, it leaves out the user's own training row.
 """
 _BY_USER: Final = frozenset(
     {
         *("BaseRec", "BiasedSVDScorer", "FlexMFScorerBase", "FunkSVDScorer", "HPFScorer"),
         *("LightGCNScorer", "NMFScorer"),
-        "BiasedMFScorer",  # it folds in ratings only, and a history has none
+        "BiasedMFScorer",  # it folds in ratings only, which a history does not have
     }
 )
-"""Scorers that have nothing to say of a history; of others a trained pipeline is asked."""
-_SEED: Final = 0  # of a copy's training: LensKit's own default differs from run to run
+"""Scorers that cannot score a history; for others, a trained pipeline is tried."""
+_SEED: Final = 0  # of a copy's training; LensKit's default is not reproducible
 _FEW: Final = 5
 
 
 class LensKitAdapter(Adapter):
-    """A pipeline of LensKit, scored by its component ``scorer``, or by the arrays of that.
+    """Adapter of a LensKit pipeline, by its component ``scorer`` or the arrays of it.
 
-    People of the fit are asked for by id if the scorer keeps something of each, or wants the
-    ratings of the training data. A history is asked for without an id, so that nothing but the
-    history can score it.
+    Users of the fit are queried by id if the scorer keeps something of each, or needs ratings. A
+    history is queried without an id, so that only the history scores it.
     """
 
     can_fit = True
@@ -58,32 +57,32 @@ class LensKitAdapter(Adapter):
     ) -> None:
         if not isinstance(model, lenskit.Pipeline) or model.node("scorer", missing=None) is None:
             raise InputError(
-                f"{type(model).__name__} of LensKit cannot be asked for scores: wrap a pipeline "
-                "with a component 'scorer', such as lenskit.topn_pipeline(scorer)."
+                f"{type(model).__name__} of LensKit cannot score items. Pass a pipeline with a "
+                "component 'scorer', such as lenskit.topn_pipeline(scorer)."
             )
         self.model = model
         scorer = model.component("scorer")
-        self.knows_users = not _scores_by(scorer, _BY_HISTORY) or _wants_user(scorer)
-        self.folds_in = not _scores_by(scorer, _BY_USER) and not _wants_user(scorer)
+        self.knows_users = not _scores_by(scorer, _BY_HISTORY) or _needs_user(scorer)
+        self.folds_in = not _scores_by(scorer, _BY_USER) and not _needs_user(scorer)
         own = _vocabulary(model, "item")
         if own is not None:
             self.form = as_form(scorer)
             self.items, self.users = own, _vocabulary(model, "user")
             self.folds_in = self.folds_in and self.scores_a_history()
             self._check_given(own, items, users)
-        elif items is not None:  # the catalogue of a copy that is to be trained
+        elif items is not None:  # the catalogue for the training of a copy
             self.items = ids_of(items, None, "item", self.name)
 
     def _check_given(
         self, own: IdMap, items: Iterable[Any] | None, users: Iterable[Any] | None
     ) -> None:
-        """Set ids only as far as the pipeline has none of its own."""
+        """Set the given ids where the pipeline has none."""
         if items is not None:
             given = ids_of(items, None, "item", self.name)
             if (given.codes(own.ids) < 0).any():
                 raise InputError(
-                    f"items= lacks items that {self.name} was trained on; leave it out: a pipeline "
-                    "keeps its ids."
+                    f"items= lacks items that {self.name} was trained on. Leave items= out, as a "
+                    "pipeline has its own ids."
                 )
             more = given.ids.filter(pl.Series(own.codes(given.ids) < 0))
             self.items = ids_of([*own.ids, *more], None, "item", self.name)
@@ -92,38 +91,38 @@ class LensKitAdapter(Adapter):
 
     @property
     def own_name(self) -> str:
-        """The name of the pipeline, or of the class of its scorer."""
+        """Name of the pipeline, or of the class of its scorer."""
         return self.model.name or type(self.model.component("scorer")).__name__
 
     def check_fitted(self) -> None:
-        """Refuse a pipeline without a vocabulary."""
+        """Raise if the pipeline has no vocabulary."""
         if _vocabulary(self.model, "item") is None:
             raise NotFittedError(
-                f"This pipeline ({self.name}) is not trained: train it, or let "
-                "wrap(pipeline).fit(interactions) train a copy."
+                f"The pipeline {self.name} is not trained. Train it, or use "
+                "wrap(pipeline).fit(interactions), which trains a copy."
             )
 
     def score_users(self, rows: NDArray[np.int64]) -> NDArray[np.floating]:
         """Return the scores of users of the training data, by id."""
-        assert self.users is not None  # noqa: S101  # rows are theirs
-        return self._asked(self.users.ids.gather(rows).to_list())
+        assert self.users is not None  # noqa: S101  # rows need users
+        return self._query(self.users.ids.gather(rows).to_list())
 
     def score_histories(self, histories: Sequence[NDArray[np.int64]]) -> NDArray[np.floating]:
-        """Add up arrays, or ask for lists of items, by nobody."""
+        """Return the scores of the arrays, or query the pipeline without a user id."""
         if self.form is not None:
             return super().score_histories(histories)
         ids = self.catalogue.ids
-        return self._asked([ItemList(ids.gather(each).to_list()) for each in histories])
+        return self._query([ItemList(ids.gather(each).to_list()) for each in histories])
 
-    def _asked(self, queries: Sequence[Any]) -> NDArray[np.floating]:
+    def _query(self, queries: Sequence[Any]) -> NDArray[np.floating]:
         ids = self.catalogue.ids.to_numpy()
         items, found = ItemList(ids), np.full((len(queries), len(ids)), np.nan)
         for row, query in enumerate(queries):
             scored = lenskit.score(self.model, query, items)
             if not np.array_equal(scored.ids(), ids):
                 raise InputError(
-                    f"The component 'scorer' of {self.name} gives other items than it was asked "
-                    "for, or in another order."
+                    f"The component 'scorer' of {self.name} returned other items than requested, "
+                    "or in another order. Return the items of the query in order."
                 )
             scores = scored.scores()
             if scores is not None:
@@ -131,17 +130,17 @@ class LensKitAdapter(Adapter):
         return found
 
     def scores_a_history(self) -> bool:
-        """Return whether it scores a history, by trying one."""
+        """Return whether the pipeline scores a history, by a trial."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 scores = self.score_histories([np.arange(min(_FEW, len(self.catalogue)))])
         except (AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
-            return False  # somebody's own scorer, which wants more than items
+            return False  # a custom scorer that needs more than items
         return bool(np.isfinite(scores).any())
 
     def fitted_on(self, known: Interactions) -> Self:
-        """Train a clone, which has nothing of what the pipeline learned."""
+        """Train a clone, which has no trained state."""
         model = self.model.clone()
         owners = np.repeat(np.arange(known.n_users), np.diff(known.offsets))
         rows = pl.DataFrame(
@@ -156,7 +155,9 @@ class LensKitAdapter(Adapter):
             model.train(data, TrainingOptions(rng=_SEED))
         except (KeyError, ValueError, RuntimeError) as error:
             raise InputError(
-                f"No copy of {self.name} can be trained on who took what, without ratings: {error}."
+                f"A copy of {self.name} cannot be trained on interactions without ratings: "
+                f"{error}. Train the pipeline yourself, and calibrate it with "
+                "wrap(pipeline).calibrate."
             ) from error
         items = _vocabulary(model, "item") or known.items
         users = IdMap(known.users.ids.gather(np.unique(owners)), noun="user")
@@ -170,8 +171,8 @@ def _scores_by(scorer: Any, names: frozenset[str]) -> bool:
 
 
 def as_form(scorer: Any) -> Form | None:
-    """Return a trained scorer as arrays, if its scores add up what a history says; else None."""
-    if _wants_user(scorer):
+    """Return a trained scorer as arrays if its scores are sums over a history; else None."""
+    if _needs_user(scorer):
         return None
     if _is(scorer, "EASEScorer") or _is(scorer, "SLIMScorer"):
         return ItemItem(scorer.weights)
@@ -187,8 +188,8 @@ def _is(scorer: Any, name: str) -> bool:
     return type(scorer).__name__ == name and type(scorer).__module__.startswith("lenskit.")
 
 
-def _wants_user(scorer: Any) -> bool:
-    """Return whether it is set to use ratings, or what it keeps of users of the training data."""
+def _needs_user(scorer: Any) -> bool:
+    """Return whether the scorer is configured to use ratings or stored user embeddings."""
     config = getattr(scorer, "config", None)
     return bool(
         getattr(config, "feedback", "") == "explicit"
@@ -198,11 +199,11 @@ def _wants_user(scorer: Any) -> bool:
 
 
 def _vocabulary(pipeline: Any, kind: Literal["item", "user"]) -> IdMap | None:
-    """Return the items or the users that a pipeline was trained on, as far as it keeps them."""
+    """Return the items or users that a pipeline was trained on, if it keeps them."""
     side = {"item": "col_vocabulary", "user": "row_vocabulary"}[kind]
     for name in ("scorer", *pipeline.component_names()):
         component = pipeline.component(name)
-        lookup = getattr(component, "interactions", None)  # of histories
+        lookup = getattr(component, "interactions", None)  # history lookup
         for place, attribute in ((component, f"{kind}s"), (component, f"{kind}s_"), (lookup, side)):
             found = getattr(place, attribute, None)
             if isinstance(found, Vocabulary):

@@ -1,4 +1,4 @@
-"""The adapter of any model: one's own functions and classes, lists of scores, or a library's."""
+"""Adapters of your own functions and classes and of score lists, and the choice of an adapter."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ _SCHEMAS: Final = {
 
 
 class OwnAdapter(Adapter):
-    """What scores histories of ids, and gives scores in the order of ``items=``.
+    """Adapter of your own function or object, with scores in the order of ``items=``.
 
-    A function takes a list of histories and returns a row of scores for each, or takes one history
-    and returns its scores; the first call finds out which. The method ``score`` takes one history.
-    A history is a list of item ids in time order. Calls are made one at a time, also from threads.
+    A function maps a list of histories to one row of scores each, or one history to its scores; the
+    first call finds out which. The method ``score`` maps one history. A history is a list of item
+    ids in time order. Calls are serialised by a lock.
     """
 
     accepts_one: bool | None = None
-    """Whether a function takes one history; None until the first call."""
+    """Whether a function accepts one history; None until the first call."""
 
     def __init__(
         self, model: Any, items: Iterable[Any] | None = None, users: Iterable[Any] | None = None
@@ -70,19 +70,19 @@ class OwnAdapter(Adapter):
 
     @property
     def own_name(self) -> str:
-        """What it declares as its name, or the name of its public class or function."""
+        """Declared name, or the name of a public class or function."""
         return declared_name(self.model) or public_name(self.model) or "the wrapped model"
 
     def check_fitted(self) -> None:
-        """Refuse to guess a catalogue."""
+        """Raise if there is no catalogue."""
         if self.items is None:
             raise InputError(
-                f"Which items {self.name} scores is not known: give items=, the id of each in the "
+                f"The items that {self.name} scores are unknown. Pass items=, the item ids in the "
                 "order of its scores."
             )
 
     def score_histories(self, histories: Sequence[NDArray[np.int64]]) -> NDArray[np.floating]:
-        """Return its scores of histories of ids."""
+        """Return the scores of histories of ids."""
         known = [self.catalogue.ids.gather(history).to_list() for history in histories]
         with self._lock:
             if not self.is_function:
@@ -94,9 +94,9 @@ class OwnAdapter(Adapter):
             return self._checked(self.model(known), len(known))
 
     def _probe(self, history: list[Any]) -> bool:
-        """Return whether the function takes one history rather than a list of them."""
-        # Not as many copies as the history has items: indexing by a square list of lists would
-        # give a function of one history the shape of a row for each.
+        """Return whether the function accepts one history rather than a list of them."""
+        # The number of copies differs from the length of the history: indexing by a square list of
+        # lists would give a function of one history the shape of a batch.
         n_copies = 3 if len(history) == 2 else 2  # noqa: PLR2004
         try:
             self._checked(self.model([history] * n_copies), n_copies)
@@ -104,27 +104,26 @@ class OwnAdapter(Adapter):
             with suppress(Exception):
                 self._checked(self.model(history))
                 return True
-            raise  # it takes neither
+            raise  # it accepts neither
         return False
 
-    def _checked(self, given: Any, n_people: int | None = None) -> NDArray[np.floating]:
-        shape = (len(self.catalogue),) if n_people is None else (n_people, len(self.catalogue))
+    def _checked(self, given: Any, n_histories: int | None = None) -> NDArray[np.floating]:
+        shape = (
+            (len(self.catalogue),) if n_histories is None else (n_histories, len(self.catalogue))
+        )
         try:
             scores = np.asarray(given, dtype=np.float64)
         except (TypeError, ValueError):
             scores = np.empty(())
         if scores.shape != shape:
-            wanted = (
-                f"score(history) must give one for each of the {shape[-1]:,} items"
-                if n_people is None
-                else f"a function of {n_people:,} histories must give a row for each, with one for "
-                f"each of the {shape[-1]:,} items"
-            )
-            raise InputError(f"{self.name} gave scores of shape {scores.shape}: {wanted}.")
+            fix = f"Return one score for each of the {shape[-1]:,} items"
+            if n_histories is not None:
+                fix += f", in one row for each of the {n_histories:,} histories"
+            raise InputError(f"{self.name} returned scores of shape {scores.shape}. {fix}.")
         return scores
 
     def fitted_on(self, known: Interactions) -> Self:
-        """Call ``fit(interactions)`` of a copy."""
+        """Return the adapter of a copy after ``fit(interactions)``."""
         model = deepcopy(self.model)
         model.fit(known)
         items = self.catalogue if self.knows_all else known.items
@@ -133,13 +132,13 @@ class OwnAdapter(Adapter):
     def value(
         self, scores: NDArray[np.float64], history_length: int | NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Return the values that it states."""
+        """Return the values of the object's own method."""
         return np.asarray(self.model.value(scores, history_length), dtype=np.float64)
 
     def contributions(
         self, row: int | None, history: NDArray[np.int64], column: int
     ) -> tuple[Contribution, ...]:
-        """Return the contributions that it states by ids, if any."""
+        """Return the contributions of the object's own method, if any."""
         del row
         if not hasattr(self.model, "contributions"):
             return ()
@@ -149,12 +148,12 @@ class OwnAdapter(Adapter):
 
 
 class ListsAdapter(Adapter):
-    """Scores that were written down: whoever has a list is scored by it, and nobody else.
+    """Adapter of score lists: only users with a list can be scored.
 
     Parameters
     ----------
     lists : ScoredLists
-        The lists.
+        The score lists.
     """
 
     knows_users = True
@@ -168,25 +167,25 @@ class ListsAdapter(Adapter):
         self.model = lists
         self.items = lists.items
         self.users = lists.users
-        self.lacking = f"in no list of theirs ({lists.lengths()})"
+        self.lacking = f"not in the user's list ({lists.lengths()})"
         self.complete: Callable[[int], NDArray[np.float64]] | None = None
 
     @property
     def own_name(self) -> str:
-        """What sentences call it."""
+        """Name of the model within sentences."""
         return "the model of these lists"
 
     def check_fitted(self) -> None:
-        """Accept: lists that were read are there."""
+        """Accept, as lists need no fit."""
 
     def knowing(self, past: Interactions) -> Self:
-        """Return the lists of users of the past, on a catalogue with all its items."""
-        assert self.users is not None  # noqa: S101  # they are the lists' own
+        """Return the lists of users of the past, on a catalogue with all items of the past."""
+        assert self.users is not None  # noqa: S101  # lists have users
         kept = np.flatnonzero(past.users.codes(self.users.ids) >= 0)
         if not len(kept):
             raise InputError(
-                f"{self.model.name}: not one of the {len(self.users):,} users with a list is in "
-                "the past; their ids may be others, or of another kind."
+                f"{self.model.name}: none of the {len(self.users):,} users with a list is in the "
+                "past. Use the same user ids, of the same type, in both."
             )
         ids = [self.catalogue.ids, past.items.ids]
         if ids[0].dtype != ids[1].dtype:
@@ -205,16 +204,16 @@ class ListsAdapter(Adapter):
         columns: NDArray[np.int64],
         rows: NDArray[np.int64],
     ) -> Self:
-        """Return the same lists with all other items of the past behind them.
+        """Return the lists with all other items of the past appended.
 
         Parameters
         ----------
         fallback : str
-            "popularity", or one of the 17 measures.
+            Order of the other items: "popularity", or one of the 17 measures.
         statistics : PrecedenceStatistics
-            The past, on the catalogue.
+            The past on the catalogue.
         columns, rows : array of int
-            Of each item and user of theirs, by code, the line here.
+            Column of each item and row of each user, by code.
         """
         profiles, held = statistics.interactions, statistics.support > 0
         scorer = None
@@ -232,11 +231,11 @@ class ListsAdapter(Adapter):
 
         found = copy(self)
         found.complete = complete
-        found.lacking = "unknown to the past that completes the lists"
+        found.lacking = "not in the past that completes the lists"
         return found
 
     def score_users(self, rows: NDArray[np.int64]) -> NDArray[np.floating]:
-        """Return what their lists say; NaN for what is not in them."""
+        """Return the scores of users' lists; NaN for other items."""
         found = np.full((len(rows), len(self.catalogue)), np.nan)
         for place, row in enumerate(rows):
             here = slice(self.model.offsets[row], self.model.offsets[row + 1])
@@ -248,12 +247,12 @@ class ListsAdapter(Adapter):
         return found
 
     def state(self) -> State:
-        """Return the arrays that the lists are made of."""
+        """Return the arrays of the lists."""
         return State({name: getattr(self.model, name) for name in _SCHEMAS})
 
     @classmethod
     def from_state(cls, state: State, items: IdMap, users: IdMap) -> ListsAdapter:
-        """Read it back; KeyError or ValueError if these are not its arrays."""
+        """Load saved lists; KeyError or ValueError if the state is invalid."""
         sizes = {"n_users": len(users), "n_items": len(items)}
         check_arrays("lists", _SCHEMAS, state.arrays, **sizes)
         check_offsets(state.arrays["offsets"], len(state.arrays["listed"]))
@@ -261,13 +260,13 @@ class ListsAdapter(Adapter):
 
 
 def check_fallback(fallback: object) -> None:
-    """Refuse what cannot complete a list."""
+    """Raise if `fallback` cannot complete a list."""
     measures = (name for name in measure_names() if not as_measure(name).learns)
     check_choice("fallback", fallback, [POPULARITY, *measures])
 
 
 def _of_users(lists: ScoredLists, kept: NDArray[np.intp]) -> ScoredLists:
-    """Keep the lists of some users."""
+    """Return the lists of some users."""
     lengths = np.diff(lists.offsets)
     rows = np.repeat(np.isin(np.arange(len(lengths)), kept), lengths)
     return replace(
@@ -282,9 +281,9 @@ def _of_users(lists: ScoredLists, kept: NDArray[np.intp]) -> ScoredLists:
 def _behind(
     listed: NDArray[np.uint32], scores: NDArray[np.float64], others: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return minus the place of each item, ties sharing one: the list first, then the others.
+    """Return the negative rank of each item, with ties: the list first, then the others.
 
-    Places, as scores of a list and of its completion are in different units.
+    Scores of a list and of its completion are in different units, so that only ranks compare.
 
     Examples
     --------
@@ -305,28 +304,27 @@ _LIBRARIES: Final = {
     "lenskit": ("surerec.adapters._lenskit", "LensKitAdapter"),
     "rectools": ("surerec.adapters._implicit", "rectools_adapter"),
 }
-"""The module of each library's adapter, and what makes it of a model, items and users."""
+"""Module and factory of each library's adapter; called with a model, items and users."""
 
 
 def adapt(
     model: Any, items: Iterable[Any] | None = None, users: Iterable[Any] | None = None
 ) -> Adapter:
-    """Return the adapter of somebody's model.
+    """Return the adapter of a model.
 
     Parameters
     ----------
     model : object
-        A model of implicit or RecTools, a pipeline of LensKit, :class:`Factors` or
-        :class:`ItemItem`, something with ``score(history)``, a function from histories to scores,
-        or a frame or file of ``user_id``, ``item_id`` and ``score``. An adapter is returned as it
-        is.
+        A model of implicit or RecTools, a LensKit pipeline, :class:`Factors`, :class:`ItemItem`, an
+        object with ``score(history)``, a function from histories to scores, or a frame or file of
+        ``user_id``, ``item_id`` and ``score``. An adapter is returned unchanged.
     items, users : iterable of ids, optional
-        Which ids its columns and rows are.
+        Ids of its columns and rows.
 
     Raises
     ------
     InputError
-        If it is of no such kind, or does not fit the ids.
+        If the model is of another kind, or does not match the ids.
 
     Examples
     --------
@@ -339,7 +337,10 @@ def adapt(
         return FormAdapter(model, items, users)
     if isinstance(model, (str, os.PathLike, ScoredLists)) or _is_frame(model):
         if items is not None or users is not None:
-            raise InputError("Lists of scores have their ids in them: leave items= and users= out.")
+            raise InputError(
+                "items= or users= was passed with score lists, which have ids. Leave items= and "
+                "users= out."
+            )
         return ListsAdapter(model if isinstance(model, ScoredLists) else read_lists(model))
     if not isinstance(model, type):
         for each in type(model).__mro__:
@@ -354,9 +355,9 @@ def adapt(
             return OwnAdapter(model, items, users)
     what = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
     raise InputError(
-        f"{what} cannot be wrapped: give a model of implicit (ALS, BPR, LMF, item-item) or of "
-        "RecTools, a pipeline of LensKit, something with score(history), a function from histories "
-        "to scores, or a frame or file of user_id, item_id and score."
+        f"{what} cannot be wrapped. Pass a model of implicit (ALS, BPR, LMF, item-item) or "
+        "RecTools, a LensKit pipeline, an object with score(history), a function from histories to "
+        "scores, or a frame or file of user_id, item_id and score."
     )
 
 
@@ -366,13 +367,13 @@ def restored(kind: str, name: object, state: State, items: IdMap, users: IdMap) 
     Parameters
     ----------
     kind : str
-        How the folder names it: `Adapter.stored`.
+        Kind of the state: `Adapter.stored`.
     name : str
-        What the model is called.
+        Name of the model.
     state : State
-        Its arrays.
+        Saved arrays.
     items, users : IdMap
-        Its catalogue, and the users of its fit in the order of their rows.
+        Catalogue, and users of the fit in the order of their rows.
     """
     if kind == "lists":
         return ListsAdapter.from_state(state, items, users)
@@ -380,7 +381,7 @@ def restored(kind: str, name: object, state: State, items: IdMap, users: IdMap) 
         raise ValueError(f"{kind!r} is no kind of saved model")
     form = FORMS[kind].from_state(state)
     if form.n_items > len(items) or form.n_users not in (None, len(users)):
-        raise ValueError("its arrays are of other items or users")
+        raise ValueError("its arrays do not match its items or users")
     found = FormAdapter(form)
     found.items, found.users, found.assumes_ids, found.given_name = items, users, False, name
     found.is_partial = form.is_partial or form.n_items < len(items)

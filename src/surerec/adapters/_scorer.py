@@ -1,4 +1,4 @@
-"""A wrapped model as a scorer and a recipe: queries by code in, scores by code out."""
+"""A wrapped model as a measure and a scorer, from queries by code to scores by code."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ _SCHEMAS: Final = {
 }
 _MODEL: Final = "model_"
 _MOST_AT_ONCE: Final = 256
-_MOST_BYTES: Final = 1 << 25  # of one block of scores, of which a few are worked on at a time
+_MOST_BYTES: Final = 1 << 25  # of one block of scores; a few are in memory at a time
 
 
 class WrappedScorer(Scorer):
-    """Scores by somebody's model, in blocks of people that fit in memory.
+    """Scores by a wrapped model, in blocks of queries that fit in memory.
 
     Parameters
     ----------
     adapter : Adapter
         The model.
     columns : array of int
-        Of each item, by code, its column in the model.
+        Column of each item in the model, by code.
     rows : array of int
-        Of each user, by code, the row in the model; −1 for those who were not in its fit.
+        Row of each user in the model, by code; −1 for users who were not in its fit.
     by_user : bool
         Whether users of the fit are scored by what the model keeps of them, not by their history.
     knows_all : bool
-        Whether it knows every item, not only those that somebody took in what it was fitted on.
+        Whether the model can rank every item, not only those consumed in its fit.
     """
 
     leaves_users_out = False
     accepts_user_histories = False
-    checked = True  # here, in the order of the model, where infinite is what has no score
+    checked = True  # checked in `_by_code`; −∞ means no score
 
     def __init__(
         self,
@@ -85,20 +85,20 @@ class WrappedScorer(Scorer):
         return scores
 
     def score_many(self, queries: Sequence[Query]) -> NDArray[np.float64]:
-        """Score every item for several queries, by row where the model knows the user."""
+        """Score every item for several queries, by row for users of the fit."""
         rows = np.array([self._row(query) for query in queries])
         known = rows >= 0
         if not known.all() and not self.adapter.folds_in:
             raise InputError(
-                f"{self.name} scores the users of its fit only, and cannot score a history: ask "
-                "for one of them by user=."
+                f"{self.name} cannot score a new user or a history, only users of its fit. Pass "
+                "user=, one of these users."
             )
         found = np.empty((len(queries), len(self.columns)))
         if known.any():
             found[known] = self._by_code(self.adapter.score_users(rows[known]))
         if not known.all():
-            asked = [queries[int(place)].history for place in np.flatnonzero(~known)]
-            histories = [self.columns[history] for history in asked]
+            places = np.flatnonzero(~known).tolist()
+            histories = [self.columns[queries[place].history] for place in places]
             found[~known] = self._by_code(self.adapter.score_histories(histories))
         return found
 
@@ -106,12 +106,12 @@ class WrappedScorer(Scorer):
         return int(self.rows[query.user]) if self.by_user and query.user is not None else -1
 
     def _by_code(self, given: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Check what a model says, and bring it into the order of the codes."""
+        """Check the scores of a model, and return them in the order of the codes."""
         scores = np.asarray(given)
         if scores.ndim != 2 or scores.shape[1] != len(self.adapter.catalogue):  # noqa: PLR2004
             raise InputError(
-                f"{self.name} gave scores of shape {scores.shape}; a row for each person with one "
-                f"for each of the {len(self.adapter.catalogue):,} items is needed."
+                f"{self.name} returned scores of shape {scores.shape}. Return one row per user "
+                f"with one score for each of the {len(self.adapter.catalogue):,} items."
             )
         scores = scores if self._in_order else scores[:, self.columns]
         scores = scores.astype(np.float64, copy=False)
@@ -119,14 +119,14 @@ class WrappedScorer(Scorer):
         if missing.any():
             if not self.is_partial:
                 raise InputError(
-                    f"{self.name} gave {int(missing.sum()):,} scores that are not numbers; nothing "
-                    "can be calibrated on them."
+                    f"{self.name} returned {int(missing.sum()):,} scores that are not numbers. "
+                    "Return a finite score for every item."
                 )
             scores = np.where(missing, -np.inf, scores)
         return scores
 
     def reaches(self, users: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return who was in the fit of a model that scores nobody else."""
+        """Return which users can be scored: all, or those of the fit."""
         if self.accepts_histories:
             return super().reaches(users)
         return (users >= 0) & (self.rows[users] >= 0)
@@ -135,9 +135,9 @@ class WrappedScorer(Scorer):
         self,
         statistics: PrecedenceStatistics,
         known: NDArray[np.integer],
-        users: Sequence[int] = (),  # noqa: ARG002  # the model was fitted without what is asked for
+        users: Sequence[int] = (),  # noqa: ARG002  # the model was fitted without them
     ) -> NDArray[np.int64]:
-        """Return the items that the model knows: all, or those that users of its fit consumed."""
+        """Return the items that the model can rank: all, or those consumed in its fit."""
         if self._knows_all:
             return np.setdiff1d(np.arange(len(self.columns)), known)
         return statistics.items_outside(known)
@@ -145,9 +145,9 @@ class WrappedScorer(Scorer):
     def unknown(
         self,
         statistics: PrecedenceStatistics,
-        users: Sequence[int] = (),  # noqa: ARG002  # as of `candidates`
+        users: Sequence[int] = (),  # noqa: ARG002  # as in `candidates`
     ) -> NDArray[np.int64]:
-        """Return the items that the model does not know."""
+        """Return the items that the model cannot rank."""
         return statistics.unknown_without(()) if not self._knows_all else np.empty(0, np.int64)
 
     def value(
@@ -156,16 +156,16 @@ class WrappedScorer(Scorer):
         history_length: int | NDArray[np.int64],
         n_users: int,  # noqa: ARG002
     ) -> NDArray[np.float64]:
-        """Return the model's own unit, if it has one."""
+        """Return scores in the model's own unit, if it has one."""
         return self.adapter.value(scores, history_length) if self.adapter.has_value else scores
 
     def state(self) -> State:
-        """Return which lines of the model are which items and users, and what it is made of."""
+        """Return the columns of items, the rows of users, and the state of the model."""
         lines = State({"columns": self.columns, "rows": self.rows})
         return lines | self.adapter.state().under(_MODEL)
 
     def contributions(self, query: Query, item: int) -> tuple[Contribution, ...]:
-        """Return the contributions that the model states, if any."""
+        """Return the model's contributions, if it has any."""
         row = self._row(query)
         return self.adapter.contributions(
             None if row < 0 else row, self.columns[query.history], int(self.columns[item])
@@ -175,28 +175,28 @@ class WrappedScorer(Scorer):
 def read_lines(
     state: State, statistics: PrecedenceStatistics
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], State]:
-    """Read the columns, rows and model of a :class:`WrappedScorer` back.
+    """Load the columns, rows and model state of a :class:`WrappedScorer`.
 
-    KeyError or ValueError if it is not the state of one that serves these users and items.
+    KeyError or ValueError if the state does not belong to these users and items.
     """
     model, lines = state.split(_MODEL)
     sizes = {"n_items": statistics.n_items, "n_users": int(statistics.n_users)}
     check_arrays("a wrapped model", _SCHEMAS, lines.arrays, **sizes)
     columns = lines.arrays["columns"]
     if lines.texts or len(np.unique(columns)) < len(columns):
-        raise ValueError("two of its items are one")
+        raise ValueError("two items have the same column")
     return columns, lines.arrays["rows"], model
 
 
 class WrappedMeasure(Measure):
-    """Fits a copy of somebody's model on interactions; the model itself stays as it is.
+    """Fits a copy of a model on interactions; the model itself stays unchanged.
 
     Parameters
     ----------
     adapter : Adapter
         The model.
     by_user : bool, default=False
-        Whether users of a fit are scored by what the model keeps of them, if it keeps anything.
+        Whether users of the fit are scored by what the model keeps of them, if anything.
     """
 
     leaves_users_out = False
@@ -208,29 +208,29 @@ class WrappedMeasure(Measure):
 
     @property
     def name(self) -> str:
-        """The name of the model, of letters that a folder can hold."""
+        """Name of the model in characters for file names."""
         named = re.sub(r"\s+", "-", self.adapter.short_name)
         return re.sub(r"[^A-Za-z0-9._-]", "", named) or "model"
 
     def count(self, interactions: Interactions, ties: Ties = "order") -> PrecedenceStatistics:
-        """Count no precedence."""
+        """Return statistics without precedence counts."""
         del ties
         return without_counts(interactions)
 
     def fit(self, statistics: PrecedenceStatistics) -> Scorer:
-        """Fit a copy on these profiles; what cannot be fitted is taken as it comes."""
+        """Fit a copy on these profiles, or use a fitted model unchanged."""
         profiles = statistics.require_profiles(f"{self.name} is fitted on profiles")
         return self.scorer(profiles, profiles)
 
     def scorer(self, fitted: Interactions, served: Interactions) -> WrappedScorer:
-        """Fit a copy on some profiles, for all those that it is to serve.
+        """Fit a copy on some profiles, and return its scorer for others.
 
         Parameters
         ----------
         fitted : Interactions
-            What it learns from.
+            Profiles to fit on.
         served : Interactions
-            Whom it will be asked about: the same items and users, and more of what they took.
+            Profiles to score: the same items and users, with more interactions.
         """
         adapter = self.adapter.fitted_on(fitted) if self.adapter.can_fit else self.adapter
         in_fit = np.diff(fitted.offsets) > 0
@@ -245,16 +245,16 @@ def of_fitted(
     by_user: bool,
     knows_all: bool,
 ) -> WrappedScorer:
-    """Return the scorer of a fitted model on profiles whose items are in its catalogue.
+    """Return the scorer of a fitted model for profiles on its catalogue.
 
     Parameters
     ----------
     adapter : Adapter
         The model.
     served : Interactions
-        Whom it will be asked about.
+        Profiles to score.
     in_fit : array of bool
-        Of each of these users, whether the model was fitted on them.
+        Whether the model was fitted on each of these users.
     by_user, knows_all : bool
         As in :class:`WrappedScorer`.
     """
@@ -263,7 +263,8 @@ def of_fitted(
         unknown = served.items.ids.gather(np.flatnonzero(columns < 0)[:3]).to_list()
         raise InputError(
             f"{adapter.name} has no column for {int((columns < 0).sum()):,} of the "
-            f"{len(columns):,} items, such as {', '.join(map(repr, unknown))}."
+            f"{len(columns):,} items, such as {', '.join(map(repr, unknown))}. Leave these items "
+            "out, or fit the model on them."
         )
     if adapter.users is None:
         rows = np.where(in_fit, np.arange(len(in_fit)), -1)
@@ -276,19 +277,19 @@ def of_fitted(
 def on_catalogue(
     data: Interactions, fitted: Interactions, items: IdMap | None = None
 ) -> PrecedenceStatistics:
-    """Return profiles on the catalogue of a model, with the support of what it was fitted on.
+    """Return profiles on the catalogue of a model, with the support of its fit.
 
-    Codes follow the popularity in what it was fitted on, and nothing else: whose scores tie is told
-    apart by it, and a calibration user's future must have no part in that.
+    Codes follow the popularity in the fit only. They break ties between scores, so that held-out
+    interactions of calibration users must have no part in them.
 
     Parameters
     ----------
     data : Interactions
-        Everybody's profiles as they are known; items outside the catalogue are left out of them.
+        Known profiles of all users; items outside the catalogue are left out.
     fitted : Interactions
-        What the model was fitted on, under the same codes.
+        Interactions that the model was fitted on, under the same codes.
     items : IdMap, optional
-        The catalogue; by default what somebody took in what it was fitted on.
+        The catalogue; by default the items consumed in the fit.
 
     Examples
     --------
@@ -305,7 +306,7 @@ def on_catalogue(
     of_item = np.zeros(len(items), dtype=np.int64)
     of_item[places[places >= 0]] = support[places >= 0]
     order = np.argsort(-of_item, kind="stable")
-    new = np.append(np.argsort(order), -1)  # the last for what is not in the catalogue
+    new = np.append(np.argsort(order), -1)  # the last for items outside the catalogue
     return without_counts(_recoded(data, items.ids.gather(order), new[places]), of_item[order])
 
 
@@ -317,7 +318,7 @@ def _recoded(data: Interactions, ids: pl.Series, codes: NDArray[np.int64]) -> In
     found.offsets = np.concatenate(([0], np.cumsum(kept)))[data.offsets]
     found.item_codes = rows[kept].astype(np.uint32)
     found.times = data.times[kept]
-    places = np.full(len(ids), data.n_items)  # beyond the last: nothing is known
+    places = np.full(len(ids), data.n_items)  # beyond the last: no text
     places[codes[codes >= 0]] = np.flatnonzero(codes >= 0)
     found.titles = _moved(data.titles, places)
     found.genres = _moved(data.genres, places)

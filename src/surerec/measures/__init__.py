@@ -1,4 +1,4 @@
-"""How well an item fits a profile: the paper's 17 measures, trained ones, and your own."""
+"""Measures of how well an item fits a profile: the paper's 17, trained ones, and your own."""
 
 from surerec._state import State
 from surerec.measures._aggregates import ProfileRows, aggregate, log_score

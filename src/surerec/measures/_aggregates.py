@@ -1,8 +1,7 @@
-"""What a measure needs of the counts, and aggregates of a statistic over the rows of a profile.
+"""Aggregates of a statistic over the rows of a profile, and plans of them for kernels.
 
-Which of three ways is taken is known before the kernel, by the statistic and by where the rows lie.
-It is a type, so that a caller is compiled with its own way alone: all three take ten times as
-long.
+The statistic and the location of the rows choose one of three kernels. The choice is a type, so
+that callers compile one kernel only; compiling all three takes ten times as long.
 """
 
 from __future__ import annotations
@@ -43,13 +42,13 @@ if TYPE_CHECKING:
     from surerec.precedence import Direction, PrecedenceStatistics
 
 STATISTIC_CODES: Final[dict[Statistic, int]] = {
-    "score": tiles.COUNT,  # of the one largest factor, which is the largest count
+    "score": tiles.COUNT,  # with one factor, the largest count
     "count": tiles.COUNT,
     "share": tiles.SHARE,
     "ratio": tiles.RATIO,
     "absent": tiles.ABSENT,
 }
-WANTED: Final[dict[Aggregate, int]] = {
+AGGREGATE_CODES: Final[dict[Aggregate, int]] = {
     "minimum": tiles.LOW,
     "median": tiles.MIDDLE,
     "mean": tiles.TOTAL,
@@ -57,7 +56,7 @@ WANTED: Final[dict[Aggregate, int]] = {
     "top": tiles.HIGH,
 }
 _WORTH_THREADS: Final = 250_000.0
-"""Nanoseconds of work; a thread that sleeps takes a hundred thousand to wake up."""
+"""Nanoseconds of work from which threads pay off; waking one takes 100,000."""
 _BLOCKS_PER_THREAD: Final = 2
 _COLUMNS_TOGETHER: Final = 256
 _NONE = np.empty(0, dtype=np.int64)
@@ -70,11 +69,11 @@ _KERNELS: dict[type[Way], Callable[..., None]] = {
 }
 
 
-def way_of(statistic: int, wanted: int, source: RowSource, reverse: RowSource) -> Way:
-    """Return the way to aggregate a statistic; a source without places is its whole matrix."""
+def way_of(statistic: int, kind: int, source: RowSource, reverse: RowSource) -> Way:
+    """Return the kernel type of an aggregate; a source without places is its whole matrix."""
     if statistic == tiles.COUNT:
         return OfCounts(statistic)
-    is_mean_ratio = statistic == tiles.RATIO and wanted == tiles.TOTAL
+    is_mean_ratio = statistic == tiles.RATIO and kind == tiles.TOTAL
     if is_mean_ratio and in_matrix.py_func(source) and in_matrix.py_func(reverse):
         return OfTotals(statistic)
     return OfValues(statistic)
@@ -86,8 +85,8 @@ def aggregate_columns(first: int, last: int, task: Task, result: NDArray[np.floa
 
 
 @overload(aggregate_columns, jit_options={"nogil": True})
-def _choose(first: Any, last: Any, task: Any, result: Any) -> Callable[..., None]:  # noqa: ARG001  # by their types
-    """Return the kernel of a way to other kernels."""
+def _choose(first: Any, last: Any, task: Any, result: Any) -> Callable[..., None]:  # noqa: ARG001  # chosen by type
+    """Return the kernel of a task, for calls from other kernels."""
     kernel = _KERNELS[task.types[0].instance_class]
 
     def aggregate(first: Any, last: Any, task: Any, result: Any) -> None:
@@ -97,36 +96,32 @@ def _choose(first: Any, last: Any, task: Any, result: Any) -> Callable[..., None
 
 
 class ScoringPlan(NamedTuple):
-    """What a measure needs of the counts, as the kernels take it."""
+    """Input of the kernels for one measure."""
 
     way: Way
-    wanted: int
+    kind: int
     sign: float
-    """−1 for a nonconformity."""
+    """−1 for a nonconformity measure."""
     following: bool
     forward: RowSource
-    """With no places if every row lies in its matrix, by item; else with those of one history."""
+    """Without places if all rows are in its matrix, by item; else with those of one history."""
     reverse: RowSource
     support: NDArray[np.uint32]
     strict: bool
 
 
 def make_plan(
-    statistics: PrecedenceStatistics,
-    statistic: Statistic,
-    aggregate: Aggregate,
-    *,
-    literal: bool,
+    statistics: PrecedenceStatistics, statistic: Statistic, aggregate: Aggregate, *, literal: bool
 ) -> ScoringPlan:
-    """Return the plan of one aggregate over the rows of any history, as all lie in a matrix."""
+    """Return the plan of one aggregate over any history, with all rows in a matrix."""
     rows = statistics.rows
     forward, reverse = rows.source("followers", _NONE), rows.source("predecessors", _NONE)
     following = not (literal and statistic == "share")
     directions = (forward, reverse) if following else (reverse, forward)
-    code, wanted = STATISTIC_CODES[statistic], WANTED[aggregate]
+    code, kind = STATISTIC_CODES[statistic], AGGREGATE_CODES[aggregate]
     return ScoringPlan(
-        way_of(code, wanted, *directions),
-        wanted,
+        way_of(code, kind, *directions),
+        kind,
         -1.0 if statistic == "absent" else 1.0,
         following,
         *directions,
@@ -148,7 +143,7 @@ def rows_of(
     own: NDArray[np.uint32],
     times: NDArray[np.int64],
 ) -> tuple[RowSource, RowSource, LeftOutUser]:
-    """Return the rows of a history in both directions, and what the user who took `own` did."""
+    """Return the rows of a history in both directions, and the user to leave out (`own`)."""
     instants, of_rows, support = leave_out(training, plan.support, own, times, plan.strict)
     out = LeftOutUser(own, instants, of_rows, support)
     return _rows_at(plan.forward, training), _rows_at(plan.reverse, training), out
@@ -156,7 +151,7 @@ def rows_of(
 
 @njit(nogil=True, cache=True)
 def room_for(n_items: int) -> NDArray[np.float64]:
-    """Return room for the scores of so many items."""
+    """Return a buffer for the scores of `n_items` items."""
     return np.empty(n_items)
 
 
@@ -166,24 +161,23 @@ def score_profile(
     training: NDArray[np.int64],
     own: NDArray[np.uint32],
     times: NDArray[np.int64],
-    room: NDArray[np.float64],
+    buffer: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Score every item into `room`, without the user who took `own`."""
+    """Write the score of every item to `buffer`, without the user whose items are `own`."""
     source, reverse, out = rows_of(plan, training, own, times)
-    task = Task(plan.way, plan.wanted, plan.following, source, reverse, out)
-    aggregate_columns(0, len(plan.support), task, room)
+    task = Task(plan.way, plan.kind, plan.following, source, reverse, out)
+    aggregate_columns(0, len(plan.support), task, buffer)
     if plan.sign < 0.0:
-        for item in range(len(room)):
-            room[item] = -room[item]
-    return room
+        for item in range(len(buffer)):
+            buffer[item] = -buffer[item]
+    return buffer
 
 
 class ProfileRows:
-    """The rows of a profile's items, with some users' contributions left out exactly.
+    """The rows of a profile's items, with some users left out exactly.
 
-    One user's contribution stands only in the columns of the items that they took themselves, so
-    the rows are used as they are and it is subtracted as they are read. Several users' is
-    subtracted from a copy of the rows.
+    One user's contribution is only in the columns of the user's items, and is subtracted on
+    reading. The contributions of several users are subtracted from a copy of the rows.
     """
 
     def __init__(
@@ -208,19 +202,19 @@ class ProfileRows:
         self._sources: dict[Direction, RowSource] = {}
 
     def source(self, direction: Direction) -> RowSource:
-        """Return the rows as they are, that user's contribution included."""
+        """Return the rows with the user's contribution."""
         if direction not in self._sources:
             rows = self._statistics.rows
             self._sources[direction] = rows.source(direction, self.history)
         return self._sources[direction]
 
     def columns(self, direction: Direction, columns: NDArray[np.integer]) -> NDArray[Any]:
-        """Return some columns of the rows without that user's contribution."""
+        """Return some columns of the rows without the user's contribution."""
         found = self.source(direction)
-        wanted = np.asarray(columns, dtype=np.int64)
-        out = np.empty((len(found.places), len(wanted)), dtype=found.counts.dtype)
+        codes = np.asarray(columns, dtype=np.int64)
+        out = np.empty((len(found.places), len(codes)), dtype=found.counts.dtype)
         following = direction == "followers"
-        gather_columns(found, self.left_out, self.n_items, wanted, following, out)
+        gather_columns(found, self.left_out, self.n_items, codes, following, out)
         return out
 
     def support_of_all(self) -> NDArray[np.uint32]:
@@ -231,20 +225,21 @@ class ProfileRows:
 
 
 def aggregate(
-    rows: ProfileRows, statistic: Statistic, wanted: Aggregate, *, literal: bool = False
+    rows: ProfileRows, statistic: Statistic, kind: Aggregate, *, literal: bool = False
 ) -> NDArray[np.float64]:
-    """Aggregate a statistic of every item over a profile, on all cores where that pays.
+    """Return an aggregate of a statistic over a profile for every item.
 
-    A median is the sum of the two middle values: twice the median, exactly. A mean is the sum.
+    For a median it is the sum of the two middle values, exactly twice the median. For a mean it is
+    the sum.
 
     Parameters
     ----------
     rows : ProfileRows
         The profile's rows.
     statistic : {"count", "share", "ratio", "absent"}
-        What to aggregate.
-    wanted : {"minimum", "median", "mean", "maximum"}
-        The aggregate.
+        Statistic to aggregate.
+    kind : {"minimum", "median", "mean", "maximum"}
+        Aggregate over the profile.
     literal : bool, default=False
         For "share": ``PC(h, i) / Sup(i)``, as the paper's Eq. 1 has it, instead of
         ``PC(i, h) / Sup(i)``, as its text does (paper.md 1).
@@ -252,10 +247,10 @@ def aggregate(
     following = statistic != "share" or not literal
     forward = rows.source("followers" if following else "predecessors")
     reverse = rows.source("predecessors") if statistic == "ratio" else forward
-    codes = STATISTIC_CODES[statistic], WANTED[wanted]
+    codes = STATISTIC_CODES[statistic], AGGREGATE_CODES[kind]
     way, n_items = way_of(*codes, forward, reverse), rows.n_items
     task = Task(way, codes[1], following, forward, reverse, rows.left_out)
-    result = np.empty(n_items)  # rows may be longer, with room for more items
+    result = np.empty(n_items)  # rows may be longer, with capacity for more items
 
     def some_columns(block: tuple[int, int]) -> None:
         aggregate_columns(*block, task, result)
@@ -265,19 +260,13 @@ def aggregate(
     return result
 
 
-def _cost_of(statistic: int, wanted: int, n_rows: int, n_items: int) -> float:
-    """Return how many nanoseconds of one core an aggregate takes, roughly."""
-    return (0.1 if statistic == tiles.COUNT and wanted != tiles.LOW else 1.0) * n_rows * n_items
-
-
-def pays(plan: ScoringPlan, n_training: int) -> bool:
-    """Return whether one thread is as fast as several for so long a history."""
-    n_items = len(plan.support)
-    return _cost_of(plan.way.statistic, plan.wanted, n_training, n_items) <= _WORTH_THREADS
+def _cost_of(statistic: int, kind: int, n_rows: int, n_items: int) -> float:
+    """Return the approximate time of an aggregate in nanoseconds of one core."""
+    return (0.1 if statistic == tiles.COUNT and kind != tiles.LOW else 1.0) * n_rows * n_items
 
 
 def equal_columns(n_items: int, cost: float) -> list[tuple[int, int]]:
-    """Cut the columns into blocks for threads, if there is enough to do for more than one."""
+    """Split the columns into blocks for threads; one block if there is little work."""
     n_threads = available_threads() if cost > _WORTH_THREADS else 1
     n_blocks = n_threads * _BLOCKS_PER_THREAD if n_threads > 1 else 1
     width = -(-n_items // (n_blocks * _COLUMNS_TOGETHER)) * _COLUMNS_TOGETHER
@@ -295,7 +284,7 @@ def log_score(rows: ProfileRows, top: int | None) -> NDArray[np.float64]:
     support = np.maximum(rows.support_of_all(), 1).astype(np.float64)  # if 0, so is every count
     with np.errstate(divide="ignore", over="ignore"):
         power = support ** (n_factors - 1)
-        # One division where both sides are in range keeps ties exact; logarithms do elsewhere.
+        # A single division keeps ties exact; logarithms are the fallback for large numbers.
         exact = np.isfinite(power) & (scaled == 0)
         result = np.where(
             exact,

@@ -1,9 +1,8 @@
-"""Folds of users: what is trained without a fold may score its users.
+"""Folds of users for cross-fitting: a model trained without a fold scores the users of that fold.
 
-Users are dealt into folds by their codes, whatever they took. A user who was not there when the
-folds were dealt is in none of them (−1), and any fold's model may score them. Calibration users are
-scored by all of the models, so new users are too: each by one, chosen by the first item of the
-history, which stays the same as the history grows.
+Users are assigned to folds by code, independent of their histories. A new user has no fold (−1),
+and the model of any fold may score them. Calibration users are scored by all models, so new users
+are as well: the first item of the history chooses the model, and stays the same as it grows.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ if TYPE_CHECKING:
 
 _MOST: Final = int(np.iinfo(np.int8).max)
 _FEWEST_USERS: Final = 20
-_MIX: Final = 0x9E3779B9  # 2³² / golden ratio: neighbouring codes get different folds
+_MIX: Final = 0x9E3779B9  # 2³² / golden ratio: consecutive codes get different folds
 
 
-def deal(n_users: int, n_folds: int, random_state: int) -> NDArray[np.int8]:
-    """Return a fold for each user, at random and as many to each."""
+def assign_folds(n_users: int, n_folds: int, random_state: int) -> NDArray[np.int8]:
+    """Return a random fold for each user; folds have equal sizes."""
     if n_folds > _MOST:
-        raise InputError(f"n_folds is {n_folds}; it must be {_MOST} at the most.")
+        raise InputError(f"n_folds is {n_folds}. Pass at most {_MOST}.")
     order = np.random.default_rng(random_state).permutation(n_users)
     fold_of = np.empty(n_users, dtype=np.int8)
     fold_of[order] = np.arange(n_users) % n_folds
@@ -37,10 +36,10 @@ def deal(n_users: int, n_folds: int, random_state: int) -> NDArray[np.int8]:
 def fold_for(
     fold_of: NDArray[np.int8], users: Sequence[int], history: NDArray[np.integer], n_folds: int
 ) -> int:
-    """Return the fold whose model may score users who are left out.
+    """Return the fold whose model may score the users left out.
 
-    With several users, that of the first who is in one: it saw none of them if they share it. For a
-    new user it is chosen by the history.
+    With several users, it is the fold of the first who has one; callers pass users of one fold. For
+    a new user, the history chooses the fold.
 
     Examples
     --------
@@ -56,7 +55,7 @@ def fold_for(
 
 
 def folds_of(fold_of: NDArray[np.int8], users: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the folds of users; −1 for those who came later, whom no fold's model has seen.
+    """Return the folds of users; −1 for new users, whom no model was trained on.
 
     Examples
     --------
@@ -67,10 +66,10 @@ def folds_of(fold_of: NDArray[np.int8], users: NDArray[np.int64]) -> NDArray[np.
     return np.where(known, fold_of[np.where(known, users, 0)] if len(fold_of) else -1, -1)
 
 
-def check_enough(n_left: int, shortest: int) -> None:
-    """Refuse to learn from too few users."""
+def check_enough_users(n_left: int, shortest: int) -> None:
+    """Raise if there are too few users to train on."""
     if n_left < _FEWEST_USERS:
         raise TooFewUsersError(
-            f"{n_left} users with {shortest} items or more are left to learn from once a "
-            f"fold is set aside, and {_FEWEST_USERS} are needed: give more users, or more folds."
+            f"Without one fold, {n_left} users with at least {shortest} items are left to train "
+            f"on; {_FEWEST_USERS} are needed. Pass data of more users, or use more folds."
         )

@@ -1,4 +1,4 @@
-"""The paper's 17 measures, and plain precedence mining, as scorers over precedence statistics."""
+"""The paper's 17 measures and plain precedence mining, as scorers over precedence statistics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from surerec._state import State
 from surerec._words import near, shown
 from surerec.errors import InputError
 from surerec.measures._aggregates import ProfileRows, aggregate, log_score, make_plan
-from surerec.measures._many import score_together
+from surerec.measures._many import score_many_profiles
 from surerec.measures._scorer import Measure, Scorer
 from surerec.precedence import PrecedenceStatistics
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 100
 
 _AT_ONCE: Final = 512
-"""People whose rows are shared: the more, the more they have in common."""
+"""Maximum number of queries in a batch, which share the rows of common items."""
 _MOST_SCORES: Final = 1 << 22
-"""Of these at once, which are 32 MB."""
+"""Maximum number of scores in a batch (32 MB)."""
 
 
 @dataclass(frozen=True)
 class Formula:
-    """How well item h fits a profile T, as the paper defines it.
+    """One of the paper's measures of how well item h fits a profile T.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class Formula:
     name: str
     """The paper's name."""
     readable: str
-    """A name that says what it is."""
+    """Descriptive name."""
     statistic: Statistic
     aggregate: Aggregate
     formula: str
@@ -69,29 +69,29 @@ _SCORE = Formula(
 )
 _AGGREGATES: tuple[Aggregate, ...] = ("minimum", "median", "mean", "maximum")
 _STATISTICS: tuple[tuple[Statistic, str], ...] = (
-    ("count", "PC(i, h)"),  # CM2–5: how many took h after i
-    ("share", "PC(i, h) / Sup(i)"),  # CM6–9: the share of those who took i (paper.md 1)
-    ("ratio", "PC(i, h) / (Sup(i) − PC(h, i))"),  # CM10–13: of those who had not taken h before
-    ("absent", "(Sup(i) − PC(i, h)) / n_u"),  # NCM14–17: took i and not h after it
+    ("count", "PC(i, h)"),  # CM2–5: users who consumed h after i
+    ("share", "PC(i, h) / Sup(i)"),  # CM6–9: their share of the consumers of i (paper.md 1)
+    ("ratio", "PC(i, h) / (Sup(i) − PC(h, i))"),  # CM10–13: of those who had not consumed h before
+    ("absent", "(Sup(i) − PC(i, h)) / n_u"),  # NCM14–17: consumed i and not h after it
 )
 
 
 def _all() -> dict[str, Formula]:
     measures = [_SCORE]
     for statistic, formula in _STATISTICS:
-        for wanted in _AGGREGATES:
+        for kind in _AGGREGATES:
             name = f"{'NCM' if statistic == 'absent' else 'CM'}{len(measures) + 1}"
-            words = f"{wanted} over i in T of {formula}"
-            measures.append(Formula(name, f"{wanted}-{statistic}", statistic, wanted, words))
+            text = f"{kind} over i in T of {formula}"
+            measures.append(Formula(name, f"{kind}-{statistic}", statistic, kind, text))
     return {measure.name: measure for measure in measures}
 
 
 MEASURES: Mapping[str, Formula] = MappingProxyType(_all())
-"""The 17 measures by the paper's name, in its order."""
+"""The 17 measures by the paper's name, in the paper's order."""
 
 
 def find_measure(name: str | int) -> Formula:
-    """Look a measure up by the paper's name, its number, ICRS name, or its readable name.
+    """Return a measure by the paper's name, its number, its ICRS name or its descriptive name.
 
     Examples
     --------
@@ -99,48 +99,60 @@ def find_measure(name: str | int) -> Formula:
     ('CM12', 'CM3', 'CM8')
     """
     if isinstance(name, bool) or not isinstance(name, (str, int)):
-        raise InputError(f"There is no measure {shown(name)}; a measure has a name or a number.")
-    wanted = (name if isinstance(name, str) else shown(name)).strip().lower()[:_LONGEST_NAME]
+        raise InputError(f"There is no measure {shown(name)}. Pass a name or a number.")
+    key = (name if isinstance(name, str) else shown(name)).strip().lower()[:_LONGEST_NAME]
     for measure in MEASURES.values():
         number = str(measure.number)
-        if wanted in (measure.name.lower(), measure.readable, number, f"icrs{number}"):
+        if key in (measure.name.lower(), measure.readable, number, f"icrs{number}"):
             return measure
     names = [measure.name for measure in MEASURES.values()]
     readable = [measure.readable for measure in MEASURES.values()]
-    alike = near(wanted, [n.lower() for n in names] + readable)
+    alike = near(key, [n.lower() for n in names] + readable)
     hint = f" (did you mean {' or '.join(alike)}?)" if alike else ""
     raise InputError(
-        f"There is no measure {shown(name)}{hint}; there are {', '.join(names)}, "
-        f"or by what they are: {', '.join(readable)}; or 'learned' or 'als', which are trained."
+        f"There is no measure {shown(name)}{hint}. Choose from {', '.join(names)}, by name or by "
+        f"description ({', '.join(readable)}), or from 'learned' and 'als', which are trained."
     )
 
 
-class MeasureScorer(Scorer):
+class _CountScorer(Scorer):
+    """A scorer that needs only counts, from which any users can be left out."""
+
+    leaves_users_out = True
+    checked = True
+
+    def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return one fold for all users, as any users can be left out together."""
+        return np.zeros(len(users), dtype=np.int64)
+
+    def state(self) -> State:
+        """Return an empty state, as the statistics are saved with the model."""
+        return State()
+
+
+class MeasureScorer(_CountScorer):
     """One of the paper's 17 measures over precedence statistics.
 
     Parameters
     ----------
     statistics : PrecedenceStatistics
-        The counts.
-    measure : str or Measure
-        Such as "CM12"; see :data:`surerec.measures.MEASURES`.
+        Precedence counts.
+    measure : str, int or Formula
+        For example "CM12"; see :data:`surerec.measures.MEASURES`.
     top : int, default=1
-        How many of the largest factors the score (CM1) multiplies.
+        Number of largest factors in the product of CM1.
     literal : bool, default=False
-        Read CM6–9 as the paper's formula, not as its text (paper.md 1).
+        Compute CM6–9 by the paper's formula instead of its text (paper.md 1).
 
     Examples
     --------
     >>> from surerec import Interactions, count_precedence
-    >>> taken = Interactions.from_profiles([0, 3, 6, 8], [0, 1, 2, 0, 2, 1, 0, 2])
-    >>> scorer = MeasureScorer(count_precedence(taken), "CM4")
+    >>> data = Interactions.from_profiles([0, 3, 6, 8], [0, 1, 2, 0, 2, 1, 0, 2])
+    >>> scorer = MeasureScorer(count_precedence(data), "CM4")
     >>> scores = scorer.score(np.array([0]))
     >>> scorer.value(scores, history_length=1, n_users=3).tolist()
     [0.0, 3.0, 2.0]
     """
-
-    leaves_users_out = True
-    checked = True
 
     def __init__(
         self,
@@ -163,11 +175,8 @@ class MeasureScorer(Scorer):
         return self.measure.name
 
     @cached_property
-    def plan(self) -> ScoringPlan | None:  # type: ignore[override]  # made when it is first asked for
-        """What the fused kernels need; None where rows are not all held, or several are multiplied.
-
-        Made once: it is asked for thousands of times.
-        """
+    def plan(self) -> ScoringPlan | None:  # type: ignore[override]  # computed on first use
+        """Input of the fused kernels; None if some rows are not in memory, or for a product."""
         many_factors = self.measure.statistic == "score" and self.top > 1
         if many_factors or not self.statistics.rows.holds_all:
             return None
@@ -178,8 +187,8 @@ class MeasureScorer(Scorer):
     def score_query(self, query: Query) -> NDArray[np.float64]:
         """Score every item; see :class:`Scorer`.
 
-        Scores are in a unit that keeps ties exact: a sum for a mean, the sum of the two middle
-        values for a median, counts for what is a count over the number of users.
+        Scores are in a unit that keeps ties exact: the sum instead of the mean, the sum of the two
+        middle values instead of the median, and counts instead of shares of users.
         """
         query.within(self.statistics.n_items, self.statistics.n_user_codes)
         rows = ProfileRows(self.statistics, query.history, query.users)
@@ -191,31 +200,24 @@ class MeasureScorer(Scorer):
 
     @cached_property
     def at_once(self) -> int:  # type: ignore[override]  # it depends on the plan
-        """How many people share the rows that they have in common; 1 where rows are not held."""
+        """Number of queries in a batch; 1 if some rows are not in memory."""
         if self.plan is None:
             return 1
         return max(1, min(_AT_ONCE, _MOST_SCORES // self.statistics.n_items))
 
     def score_candidates(self, queries: Sequence[Query]) -> NDArray[np.float64]:
-        """Score every item outside of each history, as `score_query` does to the last bit."""
+        """Score every item outside each history, bit for bit as `score_query` does."""
         plan = self.plan
         if plan is None or any(len(query.users) > 1 for query in queries):
             return self.score_many(queries)
         for query in queries:
             query.within(self.statistics.n_items, self.statistics.n_user_codes)
-        return score_together(plan, self.statistics, queries)
-
-    def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return one fold for all: any users are left out of the counts at once."""
-        return np.zeros(len(users), dtype=np.int64)
+        return score_many_profiles(plan, self.statistics, queries)
 
     def value(
-        self,
-        scores: NDArray[np.float64],
-        history_length: int | NDArray[np.int64],
-        n_users: int,
+        self, scores: NDArray[np.float64], history_length: int | NDArray[np.int64], n_users: int
     ) -> NDArray[np.float64]:
-        """Return the paper's numbers, higher for what conforms more; nonconformity is negative."""
+        """Return the paper's values, where higher conforms more; nonconformity is negative."""
         measure = self.measure
         if measure.statistic == "score":
             return np.exp(scores) if self.top > 1 else scores / n_users
@@ -227,27 +229,20 @@ class MeasureScorer(Scorer):
         return scores / (unit * n_users if measure.is_nonconformity else unit)
 
     def paper_value(
-        self,
-        scores: NDArray[np.float64],
-        history_length: int | NDArray[np.int64],
-        n_users: int,
+        self, scores: NDArray[np.float64], history_length: int | NDArray[np.int64], n_users: int
     ) -> NDArray[np.float64]:
-        """Return the paper's numbers as the paper has them: higher is stranger for NCM14–17."""
+        """Return the paper's values with the paper's sign: for NCM14–17, higher conforms less."""
         values = self.value(scores, history_length, n_users)
         return -values if self.measure.is_nonconformity else values
 
-    def state(self) -> State:
-        """Return nothing: the statistics are all that it needs."""
-        return State()
-
 
 class FormulaMeasure(Measure):
-    """A measure of the paper; it learns nothing.
+    """A measure of the paper, which needs no training.
 
     Parameters
     ----------
     measure, top, literal
-        As of :class:`MeasureScorer`.
+        As in :class:`MeasureScorer`.
     """
 
     learns = False
@@ -272,23 +267,20 @@ class FormulaMeasure(Measure):
         return str(self.measure.number)
 
     def fit(self, statistics: PrecedenceStatistics) -> Scorer:
-        """Take the statistics as they are."""
+        """Return the scorer on these statistics."""
         return MeasureScorer(statistics, self.measure, top=self.top, literal=self.literal)
 
 
-class PrecedenceScorer(Scorer):
+class PrecedenceScorer(_CountScorer):
     """The logarithm of ``Sup(h) / n_u · Π PC(i, h) / Sup(h)``, −∞ where that is 0.
 
     Parameters
     ----------
     statistics : PrecedenceStatistics
-        The counts.
+        Precedence counts.
     top : int or None
-        Multiply only the so many largest factors; None multiplies all, zeros included.
+        Number of largest factors in the product; None for all, with zeros.
     """
-
-    leaves_users_out = True
-    checked = True
 
     def __init__(self, statistics: PrecedenceStatistics, top: int | None) -> None:
         self.statistics = statistics
@@ -299,22 +291,14 @@ class PrecedenceScorer(Scorer):
         query.within(self.statistics.n_items, self.statistics.n_user_codes)
         return log_score(ProfileRows(self.statistics, query.history, query.users), self.top)
 
-    def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return one fold for all: any users are left out of the counts at once."""
-        return np.zeros(len(users), dtype=np.int64)
-
-    def state(self) -> State:
-        """Return nothing: the statistics are all that it needs."""
-        return State()
-
 
 class PrecedenceMeasure(Measure):
-    """Plain precedence mining; it learns nothing.
+    """Plain precedence mining, which needs no training.
 
     Parameters
     ----------
     top : int or None
-        As of :class:`PrecedenceScorer`.
+        As in :class:`PrecedenceScorer`.
     """
 
     learns = False
@@ -324,9 +308,9 @@ class PrecedenceMeasure(Measure):
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """Name in reports."""
         return "precedence mining" if self.top is None else f"precedence mining, top {self.top}"
 
     def fit(self, statistics: PrecedenceStatistics) -> Scorer:
-        """Take the statistics as they are."""
+        """Return the scorer on these statistics."""
         return PrecedenceScorer(statistics, self.top)

@@ -1,6 +1,6 @@
 """Aggregates over the rows of a profile: pure functions on arrays that release the GIL.
 
-Counts are aggregated in lanes as wide as they are; shares, ratios and absences as 64-bit numbers.
+Counts are aggregated in their own width; shares, ratios and absences as 64-bit floats.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from surerec.measures._tiles import (
     own_columns,
     read_others,
 )
-from surerec.measures._vectors import STRIP_BYTES, aligned_zeros, guessed_middles
+from surerec.measures._vectors import STRIP_BYTES, aligned_zeros, double_medians
 from surerec.precedence.kernels import load, pick
 
 if TYPE_CHECKING:
@@ -35,33 +35,31 @@ if TYPE_CHECKING:
 
 
 HUGE = 1e150
-"""Products are scaled down beyond it, far from overflow whatever the next factor."""
+"""Larger products are scaled down, so that the next factor cannot overflow."""
 WIDE_TILE = 5120
-"""Columns of ratios, which wait for the divider: long reads matter more."""
+"""Columns of ratios: divisions dominate, so that long reads are better."""
 _TILE = 1024  # columns: their accumulators stay in the first-level cache
-_SORTED_TILE = (
-    256  # columns whose middles are found, all of whose rows stay in the second-level one
-)
-_SUM_TILE = 2048  # columns that are only added up: one accumulator each, and longer reads
-_STRIPS = 16  # of middles, copied at once: shorter reads wait for memory, longer leave the cache
-_MOST_SUMMED = 1 << 16  # rows whose counts of 16 bits still sum up in 32 bits
-_BISECTION = 16  # steps, about as many as are needed to find a column of a row
-_NEVER = (1 << 16) - 1  # the instant of a row that the user to leave out did not take
-_MOST_ROWS = (1 << 16) - 1  # that lanes of 16 bits can count
+_SORTED_TILE = 256  # columns of medians: all rows stay in the second-level cache
+_SUM_TILE = 2048  # columns of sums: one accumulator each, and longer reads
+_STRIPS = 16  # copied at once: shorter reads wait for memory, longer ones leave the cache
+_MOST_SUMMED = 1 << 16  # rows of 16-bit counts whose sum fits in 32 bits
+_BISECTION = 16  # approximate steps of a search for a column in a row
+_NEVER = (1 << 16) - 1  # instant of an item that the left-out user did not consume
+_MOST_ROWS = (1 << 16) - 1  # that 16-bit lanes can count
 _WIDE = np.empty(0, np.uint32)
 
 
 @njit(nogil=True, cache=True)
-def _fold(wanted: int, values: NDArray[Any], found: NDArray[Any]) -> None:
-    """Take one more row of values into an aggregate."""
+def _fold(kind: int, values: NDArray[Any], found: NDArray[Any]) -> None:
+    """Update an aggregate with one more row of values."""
     width = np.uint64(len(found))
-    if wanted == TOTAL:
+    if kind == TOTAL:
         for j in range(width):
             found[j] += values[j]
-    elif wanted == LOW:
+    elif kind == LOW:
         for j in range(width):
             found[j] = np.minimum(found[j], values[j])
-    elif wanted == HIGH:
+    elif kind == HIGH:
         for j in range(width):
             found[j] = np.maximum(found[j], values[j])
 
@@ -70,7 +68,7 @@ def _fold(wanted: int, values: NDArray[Any], found: NDArray[Any]) -> None:
 def _total_counts(
     source: RowSource, left: int, total: NDArray[np.uint32], totals: NDArray[np.float64]
 ) -> None:
-    """Add up the columns of the rows of a matrix, four rows at a time, in 32-bit lanes."""
+    """Sum the columns of rows of a matrix, four rows at a time, in 32-bit lanes."""
     right, width = left + len(totals), np.uint64(len(totals))
     places, matrix = source.places, source.matrix
     total[:] = np.uint32(0)
@@ -98,7 +96,7 @@ def _total_counts(
 def _leave_out_of_totals(
     out: LeftOutUser, first: int, last: int, totals: NDArray[np.float64]
 ) -> None:
-    """Subtract from the total of each item that the user took the rows whose items came before."""
+    """Subtract the left-out user from the totals of the items that the user consumed."""
     rows = np.sort(out.of_rows)
     consumed = np.searchsorted(rows, 0)
     for place in range(len(out.items)):
@@ -116,7 +114,7 @@ def _copy_others(
     when: NDArray[np.uint16],
     tile: NDArray[Any],
 ) -> None:
-    """Copy some columns of rows of a matrix, one less where the user took them after the row."""
+    """Copy some columns of rows of a matrix, less one where the user consumed them later."""
     for k in range(len(at)):
         row, to, instant = source.matrix[source.places[k], left : left + width], tile[k], at[k]
         for j in range(np.uint64(width)):
@@ -127,7 +125,7 @@ def _copy_others(
 def _middles_of_counts(
     first: int, last: int, task: Task, like: NDArray[Any], result: NDArray[np.float64]
 ) -> None:
-    """Write the sum of the two middle counts of each column, found among counts `like` some."""
+    """Write the sum of the two middle counts of each column, computed in the type of `like`."""
     source, out, n_rows = task.source, task.out, len(task.source.places)
     strip = STRIP_BYTES // like.itemsize
     n_strips = min(_STRIPS, -(-(last - first) // strip))
@@ -147,13 +145,13 @@ def _middles_of_counts(
             for k in range(n_rows):
                 row, instant = tile[k, : right - left], out.of_rows[k]
                 read_others(source, k, left, instant, own[:n], when[:n], task.following, row)
-        bits = guessed_middles(tile, work, bits, result[left:right])
+        bits = double_medians(tile, work, bits, result[left:right])
 
 
 @njit(nogil=True, cache=True)
 def _fold_counts(first: int, last: int, task: Task, result: NDArray[np.float64]) -> None:
-    """Write the lowest or highest count, or the total, of each column."""
-    source, out, wanted = task.source, task.out, task.wanted
+    """Write the minimum, maximum or total count of each column."""
+    source, out, kind = task.source, task.out, task.kind
     row, best = np.empty(_TILE, source.counts.dtype), np.empty(_TILE, source.counts.dtype)
     own, when = np.empty(len(out.items), np.int64), np.empty(len(out.items), np.int64)
     for left in range(first, last, _TILE):
@@ -161,30 +159,30 @@ def _fold_counts(first: int, last: int, task: Task, result: NDArray[np.float64])
         width, found = right - left, result[left:right]
         best[:] = 0
         found[:] = 0.0
-        for j in range(width if wanted == LOW else 0):
+        for j in range(width if kind == LOW else 0):
             best[j] = ~best[j]
         n = own_columns(out, left, right, own, when)
         for k in range(len(source.places)):
             at = out.of_rows[k]
             read_others(source, k, left, at, own[:n], when[:n], task.following, row[:width])
-            if wanted == TOTAL:
-                _fold(wanted, row, found)
+            if kind == TOTAL:
+                _fold(kind, row, found)
             else:
-                _fold(wanted, row, best[:width])
-        for j in range(width if wanted != TOTAL else 0):
+                _fold(kind, row, best[:width])
+        for j in range(width if kind != TOTAL else 0):
             found[j] = best[j]
 
 
 @njit(nogil=True, cache=True)
 def aggregate_counts(first: int, last: int, task: Task, result: NDArray[np.float64]) -> None:
-    """Aggregate counts in lanes as wide as they are."""
+    """Aggregate counts in their own width."""
     source, n_rows = task.source, len(task.source.places)
     few = task.following and n_rows <= _MOST_SUMMED and in_matrix(source)
-    if task.wanted == MIDDLE and n_rows <= _MOST_ROWS:
+    if task.kind == MIDDLE and n_rows <= _MOST_ROWS:
         _middles_of_counts(first, last, task, source.counts, result)
-    elif task.wanted == MIDDLE:
+    elif task.kind == MIDDLE:
         _middles_of_counts(first, last, task, _WIDE, result)
-    elif task.wanted == TOTAL and few:
+    elif task.kind == TOTAL and few:
         total = np.empty(_SUM_TILE, np.uint32)
         for left in range(first, last, _SUM_TILE):
             _total_counts(source, left, total, result[left : min(left + _SUM_TILE, last)])
@@ -196,13 +194,13 @@ def aggregate_counts(first: int, last: int, task: Task, result: NDArray[np.float
 @njit(nogil=True, cache=True)
 def _middles_of_values(
     values: NDArray[np.float64],
-    zeros_lowest: bool,  # noqa: FBT001  # a kernel takes positional arguments only
+    zeros_lowest: bool,  # noqa: FBT001  # kernels have positional arguments only
     middle: NDArray[np.float64],
 ) -> None:
-    """Write for each column the sum of its two middle values: twice the median, exactly."""
+    """Write the sum of the two middle values of each column: exactly twice the median."""
     n_rows, width = len(values), len(middle)
     if zeros_lowest:
-        # Where few values are not zero, so is the middle: rare items need no sorting.
+        # If most values are zero, so is the median: rare items need no sorting.
         most = 0
         for j in range(width):
             nonzero = 0
@@ -225,7 +223,7 @@ def _fill(
     consumed: float,
     values: NDArray[np.float64],
 ) -> None:
-    """Write the statistic of each column, from one row of counts and an item's support."""
+    """Write the statistic of each column from one row of counts and the item's support."""
     width = np.uint64(len(row))
     if statistic == ABSENT:
         for j in range(width):
@@ -237,32 +235,32 @@ def _fill(
             values[j] = row[j] / consumed
     else:
         for j in range(width):
-            # Nobody still free to take it later: then nobody did, and the ratio is 0.
+            # With no user left who could consume it later, the count and the ratio are 0.
             values[j] = row[j] / np.maximum(consumed - back[j], 1.0)
 
 
 @njit(nogil=True, cache=True)
 def aggregate_values(first: int, last: int, task: Task, result: NDArray[np.float64]) -> None:
-    """Aggregate SHARE, RATIO or ABSENT; totals are summed in the order of the rows."""
-    source, out, wanted, n_rows = task.source, task.out, task.wanted, len(task.source.places)
+    """Aggregate SHARE, RATIO or ABSENT, in the order of the rows."""
+    source, out, kind, n_rows = task.source, task.out, task.kind, len(task.source.places)
     statistic, following = task.way.statistic, task.following
-    size = _SORTED_TILE if wanted == MIDDLE else _TILE
-    kept = np.empty((n_rows if wanted == MIDDLE else 1, size))
+    size = _SORTED_TILE if kind == MIDDLE else _TILE
+    kept = np.empty((n_rows if kind == MIDDLE else 1, size))
     counts, back = np.empty(size, source.counts.dtype), np.empty(size, source.counts.dtype)
     own, when = np.empty(len(out.items), np.int64), np.empty(len(out.items), np.int64)
     for left in range(first, last, size):
         right = min(left + size, last)
         width, found, n = right - left, result[left:right], own_columns(out, left, right, own, when)
-        found[:] = np.inf if wanted == LOW else -np.inf if wanted == HIGH else 0.0
+        found[:] = np.inf if kind == LOW else -np.inf if kind == HIGH else 0.0
         for k in range(n_rows):
-            values, at = kept[k if wanted == MIDDLE else 0], out.of_rows[k]
+            values, at = kept[k if kind == MIDDLE else 0], out.of_rows[k]
             mine, then = own[:n], when[:n]
             read_others(source, k, left, at, mine, then, following, counts[:width])
             if statistic == RATIO:
                 read_others(task.reverse, k, left, at, mine, then, not following, back[:width])
             _fill(statistic, counts[:width], back[:width], float(out.support[k]), values)
-            _fold(wanted, values, found)
-        if wanted == MIDDLE:
+            _fold(kind, values, found)
+        if kind == MIDDLE:
             _middles_of_values(kept, statistic != ABSENT, found)
 
 
@@ -275,7 +273,7 @@ def _add_ratios(
     consumed: float,
     total: NDArray[np.float64],
 ) -> None:
-    """Add the ratios of a row to the totals, the user's own part left out on the way."""
+    """Add the ratios of a row to the totals, without the left-out user."""
     for j in range(np.uint64(len(total))):
         later = np.int32(when[j] > mine)
         earlier = np.int32((when[j] > np.uint32(0)) & (when[j] < mine))
@@ -285,9 +283,9 @@ def _add_ratios(
 
 @njit(nogil=True, cache=True)
 def total_ratios(first: int, last: int, task: Task, result: NDArray[np.float64]) -> None:
-    """Add up the ratios over rows of 16-bit matrices, where they lie."""
+    """Sum the ratios over rows of 16-bit matrices without copying them."""
     source, reverse, out = task.source, task.reverse, task.out
-    when, nobody = instants_of_columns(out, first, last), np.zeros(WIDE_TILE, np.uint32)
+    when, no_instants = instants_of_columns(out, first, last), np.zeros(WIDE_TILE, np.uint32)
     for left in range(first, last, WIDE_TILE):
         right = min(left + WIDE_TILE, last)
         total = result[left:right]
@@ -297,7 +295,7 @@ def total_ratios(first: int, last: int, task: Task, result: NDArray[np.float64])
                 row = source.matrix[source.places[k], left:right]
                 back = reverse.matrix[reverse.places[k], left:right]
                 is_own = out.of_rows[k] >= 0 and len(out.items) > 0
-                own = when[left - first : right - first] if is_own else nobody
+                own = when[left - first : right - first] if is_own else no_instants
                 mine = np.uint32(out.of_rows[k] + 1)
                 _add_ratios(row, back, mine, own, float(out.support[k]), total)
 
@@ -321,10 +319,10 @@ def top_products(
     products: NDArray[np.float64],
     scaled: NDArray[np.float64],
 ) -> None:
-    """Write for every column the product of its `top` largest counts, or of all of them.
+    """Write the product of the `top` largest counts of every column, or of all counts.
 
-    The product is ``products · HUGE ** scaled``: integers stay exact as long as their product does,
-    so equal products tie, and however many factors there are, nothing overflows.
+    The product is ``products · HUGE ** scaled``. Products of integers stay exact as long as they
+    fit, so that equal products tie. Any number of factors is free of overflow.
     """
     n_rows, n_columns = len(source.places), len(products)
     size = _SORTED_TILE if top < n_rows else _TILE

@@ -1,4 +1,4 @@
-"""Scorers and recipes of a caller's own, adapted, and recipes by name."""
+"""Adapters of your own scorers and measures, and measures by name."""
 
 from __future__ import annotations
 
@@ -26,14 +26,13 @@ if TYPE_CHECKING:
     from surerec.precedence import PrecedenceStatistics
 
 MeasureLike: TypeAlias = Any
-"""A name, a :class:`Recipe`, a scorer, or what makes a scorer from statistics."""
+"""A name, a :class:`Measure`, a scorer, or a factory of scorers from statistics."""
 
 
 class OwnScorer(Scorer):
-    """A scorer of somebody's own class, adapted; what it declares is taken over.
+    """Adapter of your own scorer, with the attributes that it declares.
 
-    Its scores are checked: one for each item, and all of them finite. What it raises itself passes
-    through as it is.
+    The scores are checked: one for each item, all finite. Exceptions of the scorer pass through.
     """
 
     checked = True
@@ -47,92 +46,90 @@ class OwnScorer(Scorer):
         self.unit = str(getattr(own, "unit", Scorer.unit))
 
     def __getattr__(self, name: str) -> Any:
-        """Return what else its own class has, such as what it learned."""
-        if name == "own":  # not there yet: a copy is being made
+        """Return an attribute of the scorer itself."""
+        if name == "own":  # not set yet while the adapter is copied
             raise AttributeError(name)
         return getattr(self.own, name)
 
     @property
     def name(self) -> str:
-        """The name that it or its recipe declares, or that of a public class."""
-        said = declared_name(self.own)
-        return (said if said != UNNAMED else None) or self._name or public_name(self.own) or UNNAMED
+        """Name declared by the scorer or its measure, or that of a public class."""
+        name = declared_name(self.own)
+        return (name if name != UNNAMED else None) or self._name or public_name(self.own) or UNNAMED
 
     def score_query(self, query: Query) -> NDArray[np.float64]:
-        """Ask it, and check what it says."""
+        """Return the checked scores."""
         if isinstance(self.own, Scorer):
             return self._checked(self.own.score_query(query), self._n_items)
-        # Nobody can be left out of what says so.
+        # Such a scorer cannot leave a user out.
         user = None if self.leaves_users_out is False else query.user
         return self._checked(self.own.score(query.history, without_user=user), self._n_items)
 
     def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Ask a scorer that can say; one with `score` alone leaves out one user at a time."""
+        """Return the scorer's folds; a class with `score` alone leaves out one user at a time."""
         return self.own.fold_of(users) if isinstance(self.own, Scorer) else users
 
     def _checked(self, given: Any, n_items: int | None) -> NDArray[np.float64]:
         scores = _as_numbers(given)
         if scores is None or scores.ndim != 1 or len(scores) != (n_items or len(scores)):
             shape = "" if scores is None else f"scores of shape {scores.shape}"
-            gave = shape or f"{shown(given)} for scores"
+            returned = shape or f"{shown(given)} for scores"
             raise InputError(
-                f"{self.name} gave {gave}; one for each of the {n_items} items is needed."
+                f"{self.name} returned {returned}. Return one score for each of the {n_items} "
+                "items."
             )
         for wrong, what in ((np.isnan(scores), "not numbers"), (np.isinf(scores), "infinite")):
             if wrong.any():
                 raise InputError(
-                    f"{self.name} gave {int(wrong.sum())} scores that are {what}; nothing can be "
-                    "calibrated on them: give what must come last the lowest of all scores."
+                    f"{self.name} returned {int(wrong.sum())} scores that are {what}. Return "
+                    "finite scores, the lowest for items that must come last."
                 )
         return scores
 
     def value(
-        self,
-        scores: NDArray[np.float64],
-        history_length: int | NDArray[np.int64],
-        n_users: int,
+        self, scores: NDArray[np.float64], history_length: int | NDArray[np.int64], n_users: int
     ) -> NDArray[np.float64]:
-        """Ask it, if it has a unit of its own."""
+        """Return the scorer's values, if it has a unit of its own."""
         if not hasattr(self.own, "value"):
             return scores
         return self._checked(self.own.value(scores, history_length, n_users), len(scores))
 
     def contributions(self, query: Query, item: int) -> tuple[Contribution, ...]:
-        """Ask it, if it can tell."""
+        """Return the scorer's contributions, if it has any."""
         if not hasattr(self.own, "contributions"):
             return ()
         given = self.own.contributions(query, item)
         try:
             return tuple(
-                Contribution(str(words), float(value), float(by)) for words, value, by in given
+                Contribution(str(text), float(value), float(by)) for text, value, by in given
             )
         except (TypeError, ValueError):
             raise InputError(
-                f"{self.name} gave {shown(given)} for contributions; rows of words, a value and "
-                "what it moved are needed."
+                f"{self.name} returned {shown(given)} for contributions. Return rows of a "
+                "description, a value and a contribution."
             ) from None
 
     def state(self) -> State | None:
-        """Ask it, if it can be saved."""
+        """Return the scorer's state, if it has one."""
         found = self.own.state() if hasattr(self.own, "state") else None
         if found is None:
             return None
         is_pair = isinstance(found, tuple) and len(found) == len(State._fields)
         if not is_pair or not all(isinstance(each, Mapping) for each in found):
             raise InputError(
-                f"{self.name} returned {shown(found)} for its state; a State of arrays and texts "
-                "by name is needed."
+                f"{self.name} returned {shown(found)} for its state. Return a State of arrays and "
+                "texts by name."
             )
         return State(*found)
 
 
 def declared(own: Any, name: str) -> bool | None:
-    """Return what something declares under a name: True, False, or None if it does not."""
-    said = getattr(own, name, None)
-    if said is None or isinstance(said, (bool, np.bool_)):
-        return None if said is None else bool(said)
+    """Return a declared flag: True, False, or None if it is not declared."""
+    flag = getattr(own, name, None)
+    if flag is None or isinstance(flag, (bool, np.bool_)):
+        return None if flag is None else bool(flag)
     raise InputError(
-        f"{name} of {type(own).__name__} is {shown(said)}; it must be True, False or None."
+        f"{name} of {type(own).__name__} is {shown(flag)}. Set it to True, False or None."
     )
 
 
@@ -145,21 +142,21 @@ def _as_numbers(given: Any) -> NDArray[np.float64] | None:
 
 
 def is_scorer(given: object) -> bool:
-    """Return whether something scores; a class does not, it makes something that does."""
+    """Return whether an object has `score`; a class does not count."""
     return callable(getattr(given, "score", None)) and not isinstance(given, type)
 
 
 def as_scorer(given: Any, n_items: int | None = None, *, name: str | None = None) -> Scorer:
-    """Return a scorer as all packages ask it: itself, or somebody's own class adapted.
+    """Return the scorer itself, or an adapter of an object with `score`.
 
     Parameters
     ----------
-    given : Scorer or anything with `score`
-        What scores.
+    given : Scorer or object with `score`
+        The scorer.
     n_items : int, optional
-        How many scores it must give.
+        Required number of scores.
     name : str, optional
-        What it is called if it declares no `name` itself.
+        Name of a scorer that declares no `name`.
 
     Examples
     --------
@@ -168,27 +165,27 @@ def as_scorer(given: Any, n_items: int | None = None, *, name: str | None = None
     ...         return [1.0, 2.0]
     >>> as_scorer(Mine(), n_items=3).score(np.array([0]))
     Traceback (most recent call last):
-    surerec.errors.InputError: Mine gave scores of shape (2,); one for each of the 3 items is
-    needed.
+    surerec.errors.InputError: Mine returned scores of shape (2,). Return one score for each of the
+    3 items.
     """
     if isinstance(given, Scorer) and given.checked:
         return given
     if not is_scorer(given):
         raise InputError(
-            f"{type(given).__name__} scores nothing: it has no method "
+            f"{type(given).__name__} is no scorer. Give it a method "
             "score(history, *, without_user)."
         )
     return OwnScorer(given, n_items, name)
 
 
 class OwnMeasure(Measure):
-    """Something of somebody's own: a fitted scorer, or what makes one from statistics.
+    """Your own measure: a fitted scorer, or a factory of scorers from statistics.
 
     Parameters
     ----------
     given : object
-        What has ``score``, what has ``fit(statistics)``, or a function of statistics that gives
-        what has ``score``.
+        An object with ``score``, an object with ``fit(statistics)``, or a function from statistics
+        to an object with ``score``.
     """
 
     def __init__(self, given: Any) -> None:
@@ -202,29 +199,29 @@ class OwnMeasure(Measure):
 
     @property
     def name(self) -> str:
-        """The title as a folder can hold it; "own" without one."""
+        """The title in characters for file names; "own" without a title."""
         named = "" if self.title == UNNAMED else self.title
         return re.sub(r"[^A-Za-z0-9._-]", "", named.replace(" ", "-")) or "own"
 
     @property
     def title(self) -> str:
-        """What it declares, or the name of its public class or function, else "your scorer"."""
+        """The declared name, or that of a public class or function, else "your scorer"."""
         return declared_name(self.given) or public_name(self.given) or UNNAMED
 
     def fit(self, statistics: PrecedenceStatistics) -> Scorer:
-        """Ask it for a scorer of these statistics, or take it as it comes."""
+        """Return its scorer for these statistics, or the fitted scorer."""
         made = self.given if self._fit is None else self._fit(statistics)
         return as_scorer(made, statistics.n_items, name=declared_name(self.given))
 
     def from_state(self, statistics: PrecedenceStatistics, state: State) -> Scorer:
-        """Return what its ``from_state(statistics, state)`` makes, or take it as it comes."""
+        """Return the result of its ``from_state(statistics, state)``, if it has one."""
         restore = getattr(self.given, "from_state", None)
         if restore is None or state.is_empty:
             return self.fit(statistics)
         return as_scorer(restore(statistics, state), statistics.n_items)
 
 
-# What is trained brings kernels of its own: they are imported by who asks for it.
+# Trained measures have kernels of their own, which are imported only when needed.
 def _learned(**given: Any) -> Measure:
     from surerec.measures.learned import LearnedMeasure  # noqa: PLC0415
 
@@ -238,20 +235,20 @@ def _als(*, random_state: int, **_: Any) -> Measure:
 
 
 _NAMED: dict[str, Callable[..., Measure]] = {"learned": _learned, "als": _als}
-"""Recipes that are no formulas, by name; each is made with a seed, a horizon and a window."""
+"""Trained measures by name; each is built with a random state, a horizon and a window."""
 
 
 TRAINED: Mapping[str, str] = MappingProxyType(
     {
-        "learned": "boosted trees over what precedence says, trained on other users' futures",
-        "als": "matrix factorisation, trained on other users' profiles; people are folded in",
+        "learned": "boosted trees on precedence features, trained on what others consumed next",
+        "als": "matrix factorisation, trained on other users' profiles; users are folded in",
     }
 )
-"""The measures that are trained, in words."""
+"""Descriptions of the trained measures."""
 
 
 def measure_names() -> list[str]:
-    """Return the names of all recipes that need nothing but a name."""
+    """Return the names of all measures that can be built by name."""
     return [*MEASURES, *_NAMED]
 
 
@@ -264,20 +261,20 @@ def as_measure(
     horizon: float = 0.4,
     window: float | None = None,
 ) -> Measure:
-    """Return the recipe that is meant.
+    """Return the measure for a name, a scorer or a factory.
 
     Parameters
     ----------
     given : str, int, Formula, Measure or object
-        One of the 17 measures by name or number, or "learned" or "als"; a recipe; something that
-        scores (it has ``score(history, *, without_user)``); or something that makes a scorer: an
-        object with ``fit(statistics)``, or a function of statistics.
+        One of the 17 measures by name or number, or "learned" or "als"; a measure; a scorer with
+        ``score(history, *, without_user)``; or a factory of scorers: an object with
+        ``fit(statistics)``, or a function of statistics.
     top, literal
-        Of the formulas; see :class:`MeasureScorer`.
+        Parameters of the formulas; see :class:`MeasureScorer`.
     random_state : int, default=0
-        Of what is trained.
+        Seed of the training.
     horizon, window
-        The future that it is trained for: that of the promise.
+        The period to predict, as in the guarantee.
 
     Examples
     --------
@@ -286,7 +283,7 @@ def as_measure(
     """
     if isinstance(given, Measure):
         return given
-    trained = sys.modules.get("surerec.measures.learned")  # else nobody can have one
+    trained = sys.modules.get("surerec.measures.learned")  # else there are no instances
     if trained is not None and isinstance(given, trained.LearnedModel):
         return _learned(learned=given)
     check_random_state(random_state)
@@ -298,6 +295,7 @@ def as_measure(
     if is_scorer(given) or callable(getattr(given, "fit", given)):
         return OwnMeasure(given)
     raise InputError(
-        f"{type(given).__name__} is no measure: give a name of `surerec measures`, something with "
-        "score(history, *, without_user), or a function that makes such a thing from statistics."
+        f"{type(given).__name__} is no measure. Pass a name listed by `surerec measures`, an "
+        "object with score(history, *, without_user), or a function from statistics to such an "
+        "object."
     )

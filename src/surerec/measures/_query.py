@@ -1,4 +1,4 @@
-"""What is asked of a scorer: what is known of a person, and what must not be used."""
+"""Queries to a scorer: the history of a user, and the users to leave out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """One question: whom it is about, what is known of them, and when it is asked.
+    """A query: the history of a user, when it is made, and which users to leave out.
 
     Examples
     --------
@@ -31,19 +31,19 @@ class Query:
     history: NDArray[np.int64]
     """Item codes in time order, each once."""
     users: tuple[int, ...] = ()
-    """The users whose own contribution is left out of all that scores them."""
+    """Users whose own contribution is left out of the scores."""
     times: NDArray[np.int64] | None = None
-    """When each item of the history was taken, in microseconds since 1970, if it is known."""
+    """Time of each item of the history in microseconds since 1970, if known."""
     moment: int | None = None
-    """When the question is asked, in microseconds since 1970; by default after the history."""
+    """Time of the query in microseconds since 1970; by default after the history."""
     allowed: NDArray[np.int64] | None = None
-    """The items that may be recommended; by default all outside the history."""
+    """Items that may be recommended; by default all outside the history."""
     ignored: tuple[Any, ...] = ()
-    """Ids of the history that nobody in the data has taken."""
+    """Ids of the history that no user in the data consumed."""
     segment: str | None = None
-    """The user's segment as it was given, where thresholds are calibrated by segment."""
+    """Segment of the user, if thresholds are calibrated by segment."""
     _checked: tuple[int, int] | None = field(default=None, init=False, repr=False, compare=False)
-    """Among how many items and users its codes were looked for, as one question asks often."""
+    """Numbers of items and users that the codes were last checked against."""
 
     def __post_init__(self) -> None:
         made = object.__setattr__
@@ -55,26 +55,27 @@ class Query:
                 made(self, name, check_wholes(f"{name} of a query", getattr(self, name)))
         if self.times is not None and len(self.times) != len(self.history):
             raise InputError(
-                f"A query has {len(self.history):,} items and {len(self.times):,} times."
+                f"A query has {len(self.history):,} items and {len(self.times):,} times. Pass one "
+                "time for each item."
             )
         if self.moment is not None:
             check_whole("The moment of a query", self.moment, lowest=-(2**63))
 
     def within(self, n_items: int, n_users: int) -> Query:
-        """Return itself, or refuse codes that are not there: kernels do not check them."""
+        """Return the query after a check of its codes, as kernels do not check them."""
         if self._checked == (n_items, n_users):
             return self
         check_codes("The history of a query", self.history, n_items)
         for user in self.users:
             check_code("A user of a query", user, n_users)
         if self.allowed is not None:
-            check_codes("What a query allows", self.allowed, n_items)
+            check_codes("The allowed items of a query", self.allowed, n_items)
         object.__setattr__(self, "_checked", (n_items, n_users))
         return self
 
     @classmethod
     def of_user(cls, interactions: Interactions, user: int) -> Query:
-        """Ask for a user of the data, by code, known by the whole profile."""
+        """Build the query of a user of the data, by code, with the whole profile."""
         check_kind("interactions", interactions, Interactions, "Interactions")
         history = interactions.consumed(user).astype(np.int64)
         made = cls.trusted(history, (int(user),), times=interactions.times_of(user))
@@ -90,12 +91,12 @@ class Query:
         times: NDArray[np.int64] | None = None,
         segment: str | None = None,
     ) -> Query:
-        """Ask without a look at what is given, as that takes a tenth of serving one of many.
+        """Build a query without checks, which are a tenth of the time of a batch query.
 
         Parameters
         ----------
         history, users, times, segment
-            As of :class:`Query`, and of its types: what others have looked at.
+            As in :class:`Query`, already checked and of its types.
 
         Examples
         --------
@@ -108,19 +109,19 @@ class Query:
 
     @property
     def user(self) -> int | None:
-        """The one user to leave out, if there is any."""
+        """The user to leave out; None if there is none."""
         if len(self.users) > 1:
             raise InputError(
-                f"{len(self.users)} users are to be left out at once, and this scorer can leave "
-                "out one."
+                f"A query leaves out {len(self.users)} users; this scorer can leave out one. Use a "
+                "scorer that defines score_query(query)."
             )
         return self.users[0] if self.users else None
 
     def known_to(self, statistics: PrecedenceStatistics) -> Query:
-        """Return the query without what only the users left out consumed, as a new user asks it.
+        """Return the query without items that only the left-out users consumed.
 
-        Without them nobody knows these items, and unknown items of a new user's history are
-        dropped. A history of nothing else stays as it is.
+        Without these users the items are unknown, and unknown items of a new user's history are
+        dropped too. A history of unknown items alone is kept.
         """
         if not self.users or not statistics.has_profiles:
             return self
@@ -134,7 +135,7 @@ class Query:
         return replace(self, history=self.history[kept], times=times)
 
     def first(self, n_items: int) -> Query:
-        """Return the same question with only the first items of the history."""
+        """Return the query with the first items of the history only."""
         check_whole("n_items", n_items, lowest=0)
         times = None if self.times is None else self.times[:n_items]
         return replace(self, history=self.history[:n_items], times=times)
@@ -142,7 +143,7 @@ class Query:
 
 @dataclass(frozen=True, eq=False)
 class Queries:
-    """Many questions at once, as flat arrays: what kernels take.
+    """Many queries as flat arrays, for kernels.
 
     Examples
     --------
@@ -155,20 +156,20 @@ class Queries:
     """
 
     items: NDArray[np.integer]
-    """Item codes of all histories, each once in a history."""
+    """Item codes of all histories, each once per history."""
     starts: NDArray[np.int64]
     stops: NDArray[np.int64]
-    """Where each history begins and ends among them."""
+    """Start and end of each history in `items`."""
     users: NDArray[np.int64]
-    """Whose contribution is left out for each; −1 for somebody who has none."""
+    """User to leave out of each query; −1 for none."""
     segments: tuple[str | None, ...] | None = None
-    """The segment of each, as it was given."""
+    """Segment of each query."""
     times: NDArray[np.int64] | None = None
-    """When each of `items` was consumed, in microseconds since 1970; None if it is not known."""
+    """Time of each of `items` in microseconds since 1970; None if unknown."""
 
     @classmethod
     def of_users(cls, interactions: Interactions, users: NDArray[np.int64]) -> Queries:
-        """Ask for users of the data, by code, known by their whole profiles with times."""
+        """Build the queries of users of the data, by code, with whole profiles and times."""
         starts, stops = interactions.offsets[users], interactions.offsets[users + 1]
         return cls(interactions.item_codes, starts, stops, users, times=interactions.times)
 
@@ -186,7 +187,7 @@ class Queries:
         )
 
     def part(self, start: int, stop: int) -> Queries:
-        """Return some of the questions."""
+        """Return a slice of the queries."""
         return replace(
             self,
             starts=self.starts[start:stop],

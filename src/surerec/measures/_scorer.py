@@ -1,4 +1,4 @@
-"""The first extension point: a recipe is fitted on statistics, and its scorer scores items."""
+"""The first extension point: a measure is fitted on statistics and gives a scorer."""
 
 from __future__ import annotations
 
@@ -24,47 +24,46 @@ if TYPE_CHECKING:
 
 
 UNNAMED: Final = "your scorer"
-"""What sentences call a scorer that has no name for its readers."""
+"""Name of a scorer without a public name."""
 
 
 class Contribution(NamedTuple):
-    """What one feature contributed to the score of an item."""
+    """Contribution of one feature to the score of an item."""
 
     feature: str
-    """In words."""
+    """Description of the feature."""
     value: float
     by: float
-    """How far it moved the score."""
+    """Change of the score."""
 
 
 class Scorer:
-    """All that is ever asked of a scorer, with defaults for everything but the scores.
+    """Interface of a scorer, with defaults for everything but the scores.
 
-    A class of your own needs no more than `score`, and need not derive from this one: it is
-    adapted. Derive from it, or declare the attributes of the same names, to say more. Who asks
-    never looks at what kind of scorer it is.
+    A class of your own needs only `score` and no base class: it is adapted. Derive from this class,
+    or declare attributes of the same names, to override the defaults.
 
     Attributes
     ----------
     leaves_users_out : bool or None
-        Whether a user to leave out has no part in their scores. False says that nobody can be left
-        out, so that only people whom it has not seen may calibrate it and are promised anything;
-        None is undeclared, and then nobody is promised anything.
+        Whether users can be left out of what scores them. If False, only users who were not in the
+        fit can calibrate the scorer and get a guarantee. If None, it is undeclared and there is no
+        guarantee.
     unit : str
-        What scores are, in words: contributions move them.
+        Unit of the scores, for explanations.
     plan : ScoringPlan or None
-        What the fused kernels need to score whole profiles and compare them in one call; None
-        where there is no faster way than `score`.
+        Input of the fused kernels, which score and compare whole profiles in one call; None if
+        there is no faster way than `score`.
     accepts_histories : bool
-        Whether it scores people who are in no data by a history.
+        Whether it scores a history of a user who is not in the data.
     accepts_user_histories : bool
-        Whether it scores a user of the data by a history given beside the user.
+        Whether it scores a user of the data by another history.
     at_once : int
-        How many people it scores together faster than one by one; 1 if that gains nothing.
+        Number of queries to score in one batch; 1 if batches are no faster.
     is_partial : bool
-        Whether it may leave items without a score, as −∞: these are in no set, whatever the cut.
+        Whether items may have no score (−∞); these are in no set.
     uses_times : bool
-        Whether scores depend on the times of a query, or on its moment.
+        Whether scores depend on the times or the moment of a query.
 
     Examples
     --------
@@ -84,11 +83,11 @@ class Scorer:
     is_partial: bool = False
     uses_times: bool = False
     checked: bool = False
-    """Whether its scores need no check: those of surerec's own need none."""
+    """Whether the scores need no check, as those of surerec's own scorers."""
 
     @property
     def name(self) -> str:
-        """The name in guarantees, reports and messages; declare a text of your own.
+        """Name in guarantees, reports and messages.
 
         By default the name of a public class, else "your scorer".
         """
@@ -96,7 +95,7 @@ class Scorer:
 
     @property
     def called(self) -> str:
-        """The name as a sentence has it: "the scorer CM12", or "your scorer" without one."""
+        """Name within a sentence: "the scorer CM12", or "your scorer" without a name."""
         return UNNAMED if self.name == UNNAMED else f"the scorer {self.name}"
 
     def score(
@@ -109,22 +108,24 @@ class Scorer:
         history : array of int
             Item codes in time order.
         without_user : int, optional
-            A user whose own contribution to what was learned is left out, exactly.
+            User whose own contribution is left out exactly.
         """
         users = () if without_user is None else (without_user,)
         return self.score_query(Query(check_wholes("history", history), users))
 
     def score_query(self, query: Query) -> NDArray[np.float64]:
-        """Score every item for a whole query: its times, its moment, several users to leave out.
+        """Score every item for a query with times, moment and several users to leave out.
 
-        By default as `score` does; a subclass defines one of the two.
+        By default calls `score`; a subclass defines one of the two.
         """
         if type(self).score is Scorer.score:
-            raise NotImplementedError(f"{self.name} defines neither score nor score_query.")
+            raise NotImplementedError(
+                f"{self.name} defines neither score nor score_query. Define one."
+            )
         return self.score(query.history, without_user=query.user)
 
     def score_many(self, queries: Sequence[Query]) -> NDArray[np.float64]:
-        """Score every item for several queries: a row for each; by default one by one."""
+        """Score every item for several queries, one row each; by default one by one."""
         return np.stack([self.score_query(query) for query in queries])
 
     def score_candidates(self, queries: Sequence[Query]) -> NDArray[np.float64]:
@@ -139,10 +140,10 @@ class Scorer:
         return np.ones(len(users), dtype=bool)
 
     def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the fold of each user, by code: users of one fold can be left out at once.
+        """Return the fold of each user, by code: users of one fold can be left out together.
 
-        −1 is in every fold. By default everybody is alone in theirs, so that nobody is left out
-        together with somebody else.
+        −1 is in every fold. By default each user has a fold of their own, so that one user is left
+        out at a time.
         """
         return users
 
@@ -152,18 +153,18 @@ class Scorer:
         known: NDArray[np.integer],
         users: Sequence[int] = (),
     ) -> NDArray[np.int64]:
-        """Return the codes of the items that it can rank, ascending.
+        """Return the codes of the items that can be ranked, ascending.
 
-        By default those outside `known` that somebody consumed other than the users left out.
+        By default the items outside `known` that other users than those left out consumed.
         """
         return statistics.items_outside(known, users)
 
     def unknown(
         self, statistics: PrecedenceStatistics, users: Sequence[int] = ()
     ) -> NDArray[np.int64]:
-        """Return the codes of the items that are no `candidates`, whatever is known.
+        """Return the codes of the items that are never `candidates`.
 
-        By default those that nobody consumed other than the users left out.
+        By default the items that only the users left out consumed, or none.
         """
         return statistics.unknown_without(users)
 
@@ -173,50 +174,49 @@ class Scorer:
         history_length: int | NDArray[np.int64],  # noqa: ARG002
         n_users: int,  # noqa: ARG002
     ) -> NDArray[np.float64]:
-        """Return scores in a unit that compares between people, higher for what conforms more.
+        """Return scores in a unit that is comparable between users; higher conforms more.
 
         Parameters
         ----------
         scores : array of float
-            As `score` gives them, of all items or of some.
+            Scores of all items or of some.
         history_length : int or array of int
-            How many items were known.
+            Length of the history.
         n_users : int
-            How many users were counted.
+            Number of users in the statistics.
         """
         return scores
 
     def contributions(self, query: Query, item: int) -> tuple[Contribution, ...]:  # noqa: ARG002
-        """Return what moved the score of one item, the strongest first; nothing by default."""
+        """Return the contributions to the score of one item, strongest first; none by default."""
         return ()
 
     def about(self, query: Query) -> str:  # noqa: ARG002
-        """Return how what scores a person was learned, in a sentence; nothing by default."""
+        """Return a sentence on how the scoring model was trained; empty by default."""
         return ""
 
     def state(self) -> State | None:
-        """Return what is saved of it; None if it must be given again when a model is loaded."""
+        """Return the saved state; None if the scorer must be passed again at loading."""
         return None
 
 
 class Measure(ABC):
-    """How a scorer is made, again and again: on all data, or on the past of some moment.
+    """Fitted on statistics, gives a scorer; may be fitted again on other statistics.
 
     Attributes
     ----------
     learns : bool
-        Whether fitting it learns anything, and so takes time; a formula learns nothing.
+        Whether fitting trains a model; a formula needs no training.
     refits : bool
-        Whether it can be fitted on other statistics; what comes fitted cannot.
+        Whether it can be fitted on other statistics; a fitted scorer cannot.
     leaves_users_out : bool or None
-        What its scorers say of themselves (see :class:`Scorer`), if that is known before one is
-        made.
+        As declared by its scorers (see :class:`Scorer`), if known before the fit.
     stored : str or None
-        How a model folder names it; None if it must be given again at loading.
+        Name in a model folder; None if it must be passed again at loading.
     grows : bool
-        Whether its scorers answer from counts that grow with events, without being fitted again.
+        Whether its scorers work on counts that grow with events, without a refit.
     stays : str
-        What they know beside counts, which stays as it was fitted, in words; empty for nothing.
+        Description of what stays as it was fitted while counts grow; empty for nothing.
     """
 
     learns: bool = True
@@ -229,25 +229,25 @@ class Measure(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """What reports and names of recommenders call it, such as "CM12"."""
+        """Name in reports and in names of recommenders, such as "CM12"."""
 
     @property
     def title(self) -> str:
-        """What sentences call it; by default its name."""
+        """Name within sentences; by default `name`."""
         return self.name
 
     @property
     def short_name(self) -> str:
-        """What follows "icrs" in a recommender's name."""
+        """Suffix of "icrs" in a recommender's name."""
         return f"-{self.name}"
 
     def count(self, interactions: Interactions, ties: Ties = "order") -> PrecedenceStatistics:
-        """Return the statistics that it is fitted on: by default all precedence is counted."""
+        """Return the statistics to fit on; by default precedence counts."""
         return count_precedence(interactions, ties=ties)
 
     @abstractmethod
     def fit(self, statistics: PrecedenceStatistics) -> Scorer:
-        """Make a scorer from what these statistics know, and nothing else."""
+        """Fit on these statistics only and return the scorer."""
 
     def update(
         self,
@@ -255,37 +255,36 @@ class Measure(ABC):
         statistics: PrecedenceStatistics,
         earlier_users: NDArray[np.integer] | None = None,  # noqa: ARG002
     ) -> Scorer:
-        """Return a fitted scorer on newer statistics; by default by fitting again.
+        """Return the scorer on newer statistics; by default fits again.
 
         Parameters
         ----------
         scorer : Scorer
-            What this recipe made of earlier statistics.
+            Scorer that this measure gave on earlier statistics.
         statistics : PrecedenceStatistics
-            The newer ones.
+            The newer statistics.
         earlier_users : array of int, optional
-            For each of their users the code in the earlier ones, −1 for somebody new; by default
-            codes are the same.
+            Earlier code of each user, −1 for a new user; by default codes are the same.
         """
         return self.fit(statistics)
 
     def grown(self, scorer: Scorer, statistics: PrecedenceStatistics) -> Scorer:  # noqa: ARG002
-        """Return a fitted scorer on newer counts under the same codes; what it learned stays.
+        """Return the scorer on newer counts under the same codes, without training.
 
         Parameters
         ----------
         scorer : Scorer
-            What this recipe made of earlier statistics.
+            Scorer that this measure gave on earlier statistics.
         statistics : PrecedenceStatistics
-            The newer ones.
+            The newer statistics.
         """
         return self.fit(statistics)
 
     def from_state(self, statistics: PrecedenceStatistics, state: State) -> Scorer:
-        """Return the scorer that was saved; KeyError or ValueError if this is not its state.
+        """Return the saved scorer; KeyError or ValueError if the state is invalid.
 
-        By default nothing is saved, and it is fitted again. A state comes from a file: kernels
-        must not trust its shapes and indices.
+        By default nothing is saved, and the measure is fitted again. A state comes from a file, so
+        check its shapes and indices before kernels use them.
         """
         state.require_empty(self.title)
         return self.fit(statistics)

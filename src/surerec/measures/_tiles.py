@@ -1,7 +1,7 @@
-"""Rows of a profile with one user's own counts left out: what every kernel of measures reads.
+"""Rows of a profile without one user's own counts, as input of all kernels of measures.
 
-The rows come from wherever a store holds them. The user's own counts are subtracted on the way, so
-that no kernel behind it needs to know of either.
+Rows come from any store. The user's own counts are subtracted while rows are read, so that the
+other kernels depend on neither.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ Aggregate = Literal["top", "minimum", "median", "mean", "maximum"]
 
 
 class LeftOutUser(NamedTuple):
-    """What a user to leave out contributed, in time order, and when they took the rows' items."""
+    """Profile of the user to leave out, in time order, and the instants of the rows' items."""
 
     items: NDArray[np.uint32]
     instants: NDArray[np.int64]
     """An item precedes another if its instant is smaller."""
     of_rows: NDArray[np.int64]
-    """The instant of each row's item; −1 where they did not take it."""
+    """Instant of each row's item; −1 if the user did not consume it."""
     support: NDArray[np.int64]
-    """Of the rows' items over the other users."""
+    """Support of the rows' items over the other users."""
 
-    def for_nobody(self) -> LeftOutUser:
-        """Return the same for rows from which that user is left out already."""
+    def without_own(self) -> LeftOutUser:
+        """Return the same for rows from which the user is already left out."""
         return self._replace(items=self.items[:0], instants=self.instants[:0])
 
 
@@ -50,7 +50,7 @@ def leave_out(
     support: NDArray[np.uint32],
     items: NDArray[np.uint32],
     times: NDArray[np.int64],
-    strict: bool,  # noqa: FBT001  # a kernel takes positional arguments only
+    strict: bool,  # noqa: FBT001  # kernels have positional arguments only
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Return the instants of a user's items, those of the rows' items, and the rows' support."""
     instants = np.arange(len(items))
@@ -79,7 +79,7 @@ def instants_of_columns(out: LeftOutUser, first: int, last: int) -> NDArray[np.u
     return when
 
 
-@njit(nogil=True, inline="always")  # a call of it would take longer than a short tile
+@njit(nogil=True, inline="always")  # a call would be slower than a short tile
 def read_others(
     source: RowSource,
     k: int,
@@ -90,10 +90,10 @@ def read_others(
     following: bool,  # noqa: FBT001
     row: NDArray[Any],
 ) -> None:
-    """Write the columns of row `k` from `left` on, without a user who took its item at `at`.
+    """Write the columns of row `k` from `left` on, without a user who consumed its item at `at`.
 
-    That user counts where they took the column's item later, or earlier if not `following`;
-    `columns` are those of their items, in time order, and `instants` when they took them.
+    The user is in the count if the column's item came later, or earlier if not `following`.
+    `columns` and `instants` are those of the user's items, in time order.
     """
     load(source, k, left, row)
     begin = np.searchsorted(instants, at, side="right") if following else 0
@@ -106,7 +106,7 @@ def read_others(
 def own_columns(
     out: LeftOutUser, left: int, right: int, columns: NDArray[np.int64], instants: NDArray[np.int64]
 ) -> int:
-    """Find the user's items among the columns of a tile, in time order; return their number."""
+    """Write the user's items among the columns of a tile, in time order; return their number."""
     n = 0
     for place in range(len(out.items)):
         item = np.int64(out.items[place])
@@ -119,25 +119,25 @@ def own_columns(
 
 @njit(nogil=True, cache=True)
 def in_matrix(source: RowSource) -> bool:
-    """Return whether all rows are rows of the matrix, of 16 bits."""
+    """Return whether all rows are in the matrix and have 16 bits."""
     inside = len(source.places) == 0 or source.places.max() < len(source.matrix)
     return inside and source.matrix.itemsize == NARROW
 
 
 class OfCounts(NamedTuple):
-    """Aggregates of counts."""
+    """Aggregation of counts."""
 
     statistic: int
 
 
 class OfTotals(NamedTuple):
-    """Totals of ratios over rows of 16-bit matrices, where they lie: CM12's way."""
+    """Totals of ratios over rows of 16-bit matrices (CM12)."""
 
     statistic: int
 
 
 class OfValues(NamedTuple):
-    """Aggregates of shares, ratios and absences, wherever the rows are."""
+    """Aggregation of shares, ratios and absences over any rows."""
 
     statistic: int
 
@@ -149,11 +149,11 @@ class Task(NamedTuple):
     """One aggregate of a statistic over the rows of a profile."""
 
     way: Way
-    wanted: int
+    kind: int
     """LOW, MIDDLE, TOTAL or HIGH."""
     following: bool
-    """Whether `source` has those who follow the rows' items; else those who precede."""
+    """Whether `source` has followers of the rows' items; else predecessors."""
     source: RowSource
     reverse: RowSource
-    """The other direction, which is read for RATIO alone."""
+    """The other direction, used by RATIO only."""
     out: LeftOutUser

@@ -1,10 +1,8 @@
-"""Vectors of many lanes in kernels: what a loop over arrays cannot keep in registers.
+"""LLVM vectors in kernels, for values that a loop over arrays cannot keep in registers.
 
-The lanes are of LLVM's own vector types, which it splits into whatever registers a machine has.
-Medians of columns of counts are found so, bit by bit. A strip is as many columns as fill one cache
-line. Its rows are read once for every bit of its largest count, and all that is kept of them stays
-in registers, which a loop over arrays cannot say: the compiler has to take every store for a change
-of what is read next.
+Medians of columns of counts are found bit by bit. A strip is as many columns as fill one cache
+line. Its rows are read once per bit of the largest count, and intermediate values stay in
+registers. A loop over arrays is slower: every store may change what is read next.
 """
 
 from __future__ import annotations
@@ -24,13 +22,12 @@ if TYPE_CHECKING:
 
 cgutils: Any = _untyped
 STRIP_BYTES = _CACHE_LINE = 64
-_TURNS = 4  # rows that are taken in at once
+_TURNS = 4  # rows in flight at once
 _BYTE = ir.IntType(8)
-_FLOATS = {32: ir.FloatType(), 64: ir.DoubleType()}
 
 
 class Lanes:
-    """Emits code over so many lanes."""
+    """Emits code for vectors of `n` lanes."""
 
     def __init__(self, context: Any, builder: Any, n_lanes: int) -> None:
         self.context = context
@@ -41,16 +38,16 @@ class Lanes:
         """Return the type of a vector of integers."""
         return ir.VectorType(ir.IntType(width), self.n)
 
-    def floats(self, width: int = 32) -> Any:
-        """Return the type of a vector of numbers."""
-        return ir.VectorType(_FLOATS[width], self.n)
+    def floats(self) -> Any:
+        """Return the type of a vector of 32-bit floats."""
+        return ir.VectorType(ir.FloatType(), self.n)
 
     def same(self, kind: Any, value: float) -> Any:
-        """Return a vector of one constant."""
+        """Return a vector with one constant in all lanes."""
         return ir.Constant(kind, [value] * self.n)
 
     def spread(self, value: Any) -> Any:
-        """Return a vector of one number."""
+        """Return a vector with one value in all lanes."""
         builder, kind = self.builder, ir.VectorType(value.type, self.n)
         undefined = ir.Constant(kind, ir.Undefined)
         one = builder.insert_element(undefined, value, ir.Constant(ir.IntType(32), 0))
@@ -58,33 +55,33 @@ class Lanes:
         return builder.shuffle_vector(one, undefined, places)
 
     def data(self, kind: Any, array: Any) -> tuple[Any, list[Any]]:
-        """Return where an array begins, in bytes, and its strides."""
+        """Return a byte pointer to an array, and its strides."""
         view = self.context.make_array(kind)(self.context, self.builder, array)
         strides = cgutils.unpack_tuple(self.builder, view.strides, kind.ndim)
         return self.builder.bitcast(view.data, _BYTE.as_pointer()), strides
 
     def at(self, start: Any, offset: Any) -> Any:
-        """Return a place so many bytes on."""
+        """Return the pointer `offset` bytes further."""
         return self.builder.gep(start, [offset])
 
     def load(self, place: Any, kind: Any, align: int) -> Any:
-        """Read a vector, or one number, from a place."""
+        """Load a vector or one value from a pointer."""
         pointer = self.builder.bitcast(place, kind.as_pointer())
         return self.builder.load(pointer, align=align)
 
     def store(self, value: Any, place: Any, align: int) -> None:
-        """Write a vector to a place."""
+        """Store a vector at a pointer."""
         pointer = self.builder.bitcast(place, value.type.as_pointer())
         self.builder.store(value, pointer, align=align)
 
     def prefetch(self, place: Any) -> None:
-        """Have what is at a place, which may be none, brought near: it is read soon."""
+        """Prefetch what is at a pointer, which may be invalid."""
         number = ir.IntType(32)
         arguments = [place, *(ir.Constant(number, value) for value in (0, 3, 1))]
         self.call("llvm.prefetch.p0i8", ir.VoidType(), *arguments)
 
     def call(self, name: str, result: Any, *arguments: Any) -> Any:
-        """Call one of LLVM's own functions."""
+        """Call an LLVM intrinsic."""
         kind = ir.FunctionType(result, [each.type for each in arguments])
         function = cgutils.get_or_insert_function(self.builder.module, kind, name)
         return self.builder.call(function, arguments)
@@ -96,20 +93,20 @@ class Lanes:
         starts: Sequence[Any],
         step: Callable[[Sequence[Any], Any], Sequence[Any]],
     ) -> list[Any]:
-        """Take one place after the other into values that stay in registers."""
+        """Loop over places, with accumulators that stay in registers."""
         builder = self.builder
         kept = [cgutils.alloca_once(builder, start.type) for start in starts]
-        for start, room in zip(starts, kept, strict=True):
-            builder.store(start, room)
+        for start, slot in zip(starts, kept, strict=True):
+            builder.store(start, slot)
         with cgutils.for_range(builder, last, first) as loop:
-            found = step([builder.load(room) for room in kept], loop.index)
-            for value, room in zip(found, kept, strict=True):
-                builder.store(value, room)
-        return [builder.load(room) for room in kept]
+            found = step([builder.load(slot) for slot in kept], loop.index)
+            for value, slot in zip(found, kept, strict=True):
+                builder.store(value, slot)
+        return [builder.load(slot) for slot in kept]
 
 
 class _MedianStrip(Lanes):
-    """Emits code over one strip of the columns of `rows`."""
+    """Emits code for one strip of the columns of `rows`."""
 
     def __init__(self, context: Any, builder: Any, rows: Any, array: Any, column: Any) -> None:
         width = rows.dtype.bitwidth
@@ -123,32 +120,31 @@ class _MedianStrip(Lanes):
     def fold_rows(
         self, starts: Sequence[int], step: Callable[[Sequence[Any], Any], Sequence[Any]]
     ) -> list[Any]:
-        """Take one row after the other into vectors that begin with one number everywhere.
+        """Loop over rows, with accumulators that start with one value in all lanes.
 
-        In turn into one of several, so that no row waits for the one before it; at last these are
-        added up, those that begin with 0, and the least of the others is taken.
+        Several copies of the accumulators take turns, so that no row waits for the one before. At
+        the end, copies that start with 0 are summed, and of others the minimum is kept.
         """
         builder, n, turns = self.builder, len(starts), ir.Constant(self.n_rows.type, _TURNS)
 
-        def take(kept: Sequence[Any], index: Any) -> Sequence[Any]:
+        def update(kept: Sequence[Any], index: Any) -> Sequence[Any]:
             place = self.at(self._start, builder.mul(index, self._stride))
             return step(kept, self.load(place, self.vector, self.number.width // 8))
 
-        def take_some(kept: Sequence[Any], index: Any) -> Sequence[Any]:
+        def update_turns(kept: Sequence[Any], index: Any) -> Sequence[Any]:
             first = builder.mul(index, turns)
             return [
                 value
                 for turn in range(_TURNS)
-                for value in take(
-                    kept[n * turn : n * turn + n],
-                    builder.add(first, ir.Constant(first.type, turn)),
+                for value in update(
+                    kept[n * turn : n * turn + n], builder.add(first, ir.Constant(first.type, turn))
                 )
             ]
 
         n_turns, zero = builder.udiv(self.n_rows, turns), ir.Constant(self.n_rows.type, 0)
         begin = [self.same(self.vector, start) for start in starts] * _TURNS
-        found = self.fold(zero, n_turns, begin, take_some)
-        found[:n] = self.fold(builder.mul(n_turns, turns), self.n_rows, found[:n], take)
+        found = self.fold(zero, n_turns, begin, update_turns)
+        found[:n] = self.fold(builder.mul(n_turns, turns), self.n_rows, found[:n], update)
         for place in range(n, n * _TURNS):
             kept, value = found[place % n], found[place]
             less = builder.select(builder.icmp_unsigned("<", value, kept), value, kept)
@@ -156,7 +152,7 @@ class _MedianStrip(Lanes):
         return found[:n]
 
     def count_at_most(self, bound: Any) -> Any:
-        """Count in each column the rows that are not above a bound."""
+        """Count the rows of each column that are at most a bound."""
 
         def count(kept: Sequence[Any], row: Any) -> Sequence[Any]:
             return (self._one_more(kept[0], self.builder.icmp_unsigned("<=", row, bound)),)
@@ -164,26 +160,26 @@ class _MedianStrip(Lanes):
         return self.fold_rows((0,), count)[0]
 
     def count_and_next(self, bound: Any) -> list[Any]:
-        """Count the same, and find the least count above the bound; all bits if there is none."""
+        """Count the same rows, and find the lowest count above the bound; all bits if none."""
         builder = self.builder
 
-        def take(kept: Sequence[Any], row: Any) -> Sequence[Any]:
+        def update(kept: Sequence[Any], row: Any) -> Sequence[Any]:
             counted, least = kept
             inside = builder.icmp_unsigned("<=", row, bound)
             larger = builder.select(inside, self.same(self.vector, -1), row)
             smaller = builder.icmp_unsigned("<", larger, least)
             return self._one_more(counted, inside), builder.select(smaller, larger, least)
 
-        return self.fold_rows((0, -1), take)
+        return self.fold_rows((0, -1), update)
 
     def _one_more(self, counted: Any, where: Any) -> Any:
         return self.builder.sub(counted, self.builder.sext(where, self.vector))
 
     def nth(self, rank: Any, n_bits: Any) -> Any:
-        """Return in each column the count of that rank, from 1, by bisection.
+        """Return the count of a rank, from 1, in each column, by bisection over `n_bits` bits.
 
-        Of counts of so many bits, or else the largest of these: beginning with the highest, a bit
-        is set where fewer than `rank` counts are below what has it set.
+        From the highest bit on, a bit is set where fewer than `rank` counts are below the value
+        with that bit set. Larger counts give the largest value of `n_bits` bits.
         """
         builder, one = self.builder, ir.Constant(self.number, 1)
         found = cgutils.alloca_once(builder, self.vector)
@@ -197,10 +193,10 @@ class _MedianStrip(Lanes):
         return builder.load(found)
 
     def nth_and_next(self, rank: Any, guess: Any) -> tuple[Any, Any, Any]:
-        """Return the same, how many counts are not above it, and the least that is.
+        """Return the count of a rank, how many counts are at most that, and the next higher one.
 
-        `guess` is how many bits the counts of that rank have, most likely. If it is too low, not
-        enough counts are up to what was found; then it is raised.
+        `guess` is the likely number of bits. If it is too low, too few counts are at most the value
+        found, and it is raised.
         """
         builder = self.builder
         bits = cgutils.alloca_once(builder, self.number)
@@ -223,7 +219,7 @@ class _MedianStrip(Lanes):
         return found, reached, following
 
     def bits_of_largest(self, values: Any) -> Any:
-        """Return how many bits the largest number of a vector has."""
+        """Return the number of bits of the largest value of a vector."""
         name = f"llvm.vector.reduce.umax.v{self.n}i{self.number.width}"
         leading = self.builder.ctlz(self.call(name, self.number, values), ir.IntType(1)(0))
         return self.builder.sub(ir.Constant(self.number, self.number.width), leading)
@@ -258,22 +254,22 @@ def _middles_of_strip(
     return types.int64(rows, column, guess, lower, upper), generate
 
 
-middles_of_strip: Any = _middles_of_strip  # as numba calls it: without the context
+middles_of_strip: Any = _middles_of_strip  # numba passes the context
 
 
 @njit(nogil=True, cache=True)
-def guessed_middles(
+def double_medians(
     rows: NDArray[Any], work: NDArray[Any], bits: int, middles: NDArray[np.float64]
 ) -> int:
-    """Write for each column the sum of its two middle counts: twice the median, exactly.
+    """Write the sum of the two middle counts of each column: exactly twice the median.
 
-    `rows` has as many columns as whole strips take, and no more rows than its counts can count;
-    `work` has two rows of a strip; `bits` is how many the middles have, most likely. Returns that
-    of the last ones.
+    `rows` has whole strips of columns, and no more rows than its type can count. `work` is a buffer
+    of two rows of a strip. `bits` is the likely number of bits of the medians; the number of the
+    last ones is returned.
     """
     strip, lower, upper = STRIP_BYTES // rows.itemsize, work[0], work[1]
     for column in range(0, len(middles), strip):
-        # Items come by popularity, so that the middles of neighbours have about as many bits.
+        # Items are ordered by popularity, so that medians of neighbours have similar sizes.
         bits = middles_of_strip(rows, column, bits, lower, upper)
         for j in range(min(strip, len(middles) - column)):
             middles[column + j] = float(lower[j]) + float(upper[j])
@@ -282,16 +278,16 @@ def guessed_middles(
 
 @njit(nogil=True, cache=True)
 def aligned_zeros(n_rows: int, n_columns: int, like: NDArray[Any]) -> NDArray[Any]:
-    """Return zeros like others that begin with a cache line: a strip's row is then one."""
+    """Return zeros in the type of `like`, aligned to a cache line: one per row of a strip."""
     n = n_rows * n_columns
-    room = np.zeros(n + STRIP_BYTES // like.itemsize, like.dtype)
-    start = (-room.ctypes.data % STRIP_BYTES) // like.itemsize
-    return room[start : start + n].reshape((n_rows, n_columns))
+    flat = np.zeros(n + STRIP_BYTES // like.itemsize, like.dtype)
+    start = (-flat.ctypes.data % STRIP_BYTES) // like.itemsize
+    return flat[start : start + n].reshape((n_rows, n_columns))
 
 
-def aligned_room(shape: tuple[int, ...], kind: type[np.generic]) -> NDArray[Any]:
-    """Return an array of anything that begins with a cache line."""
+def aligned_empty(shape: tuple[int, ...], kind: type[np.generic]) -> NDArray[Any]:
+    """Return an uninitialised array that is aligned to a cache line."""
     n_bytes = int(np.prod(shape)) * np.dtype(kind).itemsize
-    room = np.empty(n_bytes + _CACHE_LINE, np.uint8)
-    start = -room.__array_interface__["data"][0] % _CACHE_LINE
-    return room[start : start + n_bytes].view(kind).reshape(shape)
+    flat = np.empty(n_bytes + _CACHE_LINE, np.uint8)
+    start = -flat.__array_interface__["data"][0] % _CACHE_LINE
+    return flat[start : start + n_bytes].view(kind).reshape(shape)

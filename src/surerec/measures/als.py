@@ -16,7 +16,7 @@ from surerec._progress import progress
 from surerec._state import ArraySchema, State, check_arrays
 from surerec._threads import available_threads
 from surerec.errors import InputError
-from surerec.measures._folds import check_enough, deal, fold_for, folds_of
+from surerec.measures._folds import assign_folds, check_enough_users, fold_for, folds_of
 from surerec.measures._scorer import Contribution, Measure, Scorer
 
 if TYPE_CHECKING:
@@ -32,20 +32,21 @@ __all__ = ["AlsMeasure", "AlsScorer", "AlsSettings", "Factorisation"]
 
 _TILE = 1024  # columns: their sums stay in the first-level cache
 _SHORTEST: Final = 2
-"""Items of a profile at the least, to say anything of which go together."""
+"""Items of the shortest profile that is trained on."""
 _SCHEMAS: Final = {
     "items": ArraySchema("float32", ("n_folds", "n_factors", "n_items"), holds="finite"),
     "grams": ArraySchema("float64", ("n_folds", "n_factors", "n_factors"), holds="finite"),
     "fold_of": ArraySchema("int8", ("n_users",), low=-1, below="n_folds"),
 }
-_ROUNDING: Final = 1e-6  # of a product of 32-bit numbers, wherever it was computed
+_DAMAGED: Final = "The item factors are damaged: no user can be folded in. Train the model again."
+_ROUNDING: Final = 1e-6  # of a product of 32-bit numbers on any machine
 
 
 @dataclass(frozen=True)
 class AlsSettings:
-    """How many factors, how they are held back, and how they are trained.
+    """Settings of the factorisation and its training.
 
-    The defaults were chosen on half of MovieLens 100K's users (docs/als.md).
+    The defaults were chosen on half of the users of MovieLens 100K (docs/als.md).
 
     Examples
     --------
@@ -54,17 +55,17 @@ class AlsSettings:
     """
 
     factors: int = 64
-    """Numbers that describe an item, or a person."""
+    """Number of factors of an item or a user."""
     regularization: float = 30.0
-    """What holds them back: λ of a ridge regression, the same for each person and item."""
+    """λ of the ridge regression, the same for each user and item."""
     alpha: float = 5.0
-    """What was taken counts 1 + α times as much as what was not."""
+    """Consumed items have the weight 1 + α, others 1."""
     iterations: int = 15
-    """How often the factors of people and items are solved for, in turn."""
+    """Number of alternations between user factors and item factors."""
     folds: int = 5
-    """Into how many folds users are dealt; each costs a training."""
+    """Number of user folds; each is one training."""
     random_state: int = 0
-    """The same seed on the same profiles gives the same factors."""
+    """Seed; the same seed and the same profiles give the same factors."""
 
     def __post_init__(self) -> None:
         for name, lowest in (("factors", 1), ("iterations", 1), ("folds", 2), ("random_state", 0)):
@@ -76,7 +77,7 @@ class AlsSettings:
 
 @njit(nogil=True, cache=True)
 def factor(matrix: NDArray[np.float64]) -> bool:
-    """Turn the lower triangle of a matrix into its Cholesky factor; False if it has none."""
+    """Replace the lower triangle of a matrix by its Cholesky factor; False if it has none."""
     n = len(matrix)
     for i in range(n):
         for j in range(i + 1):
@@ -85,7 +86,7 @@ def factor(matrix: NDArray[np.float64]) -> bool:
                 found -= matrix[i, k] * matrix[j, k]
             if i > j:
                 matrix[i, j] = found / matrix[j, j]
-            elif found > 0.0:  # False for what is not a number as well
+            elif found > 0.0:  # False for NaN as well
                 matrix[i, i] = np.sqrt(found)
             else:
                 return False
@@ -94,7 +95,7 @@ def factor(matrix: NDArray[np.float64]) -> bool:
 
 @njit(nogil=True, cache=True)
 def solve(lower: NDArray[np.float64], right: NDArray[np.float64]) -> None:
-    """Solve ``L Lᵀ x = b`` in the place of b."""
+    """Solve ``L Lᵀ x = b`` in place of b."""
     n = len(lower)
     for i in range(n):
         found = right[i]
@@ -118,7 +119,7 @@ def factor_of_history(
 ) -> bool:
     """Write the Cholesky factor of ``YᵀY + α Σ y yᵀ + λI`` over the items of a history.
 
-    `taken` has a row for each item; False if there is no factor.
+    `consumed` has one row of factors per item; False if there is no Cholesky factor.
     """
     n = len(gram)
     for i in range(n):
@@ -142,46 +143,46 @@ def fold_in(
     gram: NDArray[np.float64],
     regularization: float,
     alpha: float,
-    person: NDArray[np.float64],
+    user: NDArray[np.float64],
 ) -> bool:
-    """Write the factors of a person who took a history; False if they cannot be solved for.
+    """Write the factors of a user with a history; False if there is no solution.
 
     They solve ``(YᵀY + Yᵀ(C − I)Y + λI) x = YᵀC p`` (Hu, Koren and Volinsky, 2008, Eq. 4).
-    `taken` has the factors of each item of the history.
+    `consumed` has the factors of each item of the history.
     """
     n = len(gram)
     lower = np.empty((n, n))
-    person[:] = 0.0
+    user[:] = 0.0
     if not factor_of_history(consumed, gram, regularization, alpha, lower):
         return False
     for k in range(len(consumed)):
         for i in range(n):
-            person[i] += (1.0 + alpha) * consumed[k, i]
-    solve(lower, person)
+            user[i] += (1.0 + alpha) * consumed[k, i]
+    solve(lower, user)
     return True
 
 
 @njit(nogil=True, cache=True)
 def score_items(
-    items: NDArray[np.float32], person: NDArray[np.float64], scores: NDArray[np.float64]
+    items: NDArray[np.float32], user: NDArray[np.float64], scores: NDArray[np.float64]
 ) -> None:
-    """Write every item's product with a person."""
+    """Write the product of every item's factors with the user's."""
     n_items = items.shape[1]
     scores[:] = 0.0
     for begin in range(0, n_items, _TILE):
         end = min(begin + _TILE, n_items)
         tile, n = scores[begin:end], len(items)
-        # Four rows are read for each time that a sum is, and added in their order all the same.
+        # Four rows are read per access to a sum, and added in their order.
         for i in range(0, n - n % 4, 4):
             first, second = items[i, begin:end], items[i + 1, begin:end]
             third, fourth = items[i + 2, begin:end], items[i + 3, begin:end]
-            one, two, three, four = person[i], person[i + 1], person[i + 2], person[i + 3]
+            one, two, three, four = user[i], user[i + 1], user[i + 2], user[i + 3]
             for j in range(np.uint64(len(tile))):
                 tile[j] = (
                     ((tile[j] + one * first[j]) + two * second[j]) + three * third[j]
                 ) + four * fourth[j]
         for i in range(n - n % 4, n):
-            row, weight = items[i, begin:end], person[i]
+            row, weight = items[i, begin:end], user[i]
             for j in range(np.uint64(len(tile))):
                 tile[j] += weight * row[j]
 
@@ -194,7 +195,7 @@ def _implicit() -> tuple[Any, Any]:
         )
     except ImportError as error:
         raise InputError(
-            "Training the measure 'als' needs implicit, which is not installed: "
+            "implicit is not installed; the measure 'als' needs it for training. Install it with: "
             "pip install 'surerec[als]'."
         ) from error
     return AlternatingLeastSquares, threadpoolctl
@@ -203,7 +204,7 @@ def _implicit() -> tuple[Any, Any]:
 def _train_items(
     profiles: Interactions, settings: AlsSettings, fold: int, advance: Callable[[float], None]
 ) -> NDArray[np.float32]:
-    """Return the factors of every item, a column each, learned from these profiles alone."""
+    """Return the factors of every item (columns), trained on these profiles only."""
     from scipy import sparse  # noqa: PLC0415  # slow to import, and not needed by other measures
 
     alternating, threadpoolctl = _implicit()
@@ -212,13 +213,13 @@ def _train_items(
         (ones, profiles.item_codes.astype(np.int32), profiles.offsets),
         shape=(profiles.n_users, profiles.n_items),
     )
-    # One thread of BLAS sums in one order; implicit's own threads solve whole rows, so that their
-    # number changes nothing.
+    # One BLAS thread sums in a fixed order. The threads of implicit solve whole rows, so that their
+    # number does not change the result.
     with threadpoolctl.threadpool_limits(1, "blas"):
         model = alternating(
             factors=settings.factors,
             regularization=settings.regularization,
-            alpha=1.0 + settings.alpha,  # implicit's is the whole weight of what was taken
+            alpha=1.0 + settings.alpha,  # implicit's alpha is the whole weight of a consumed item
             iterations=settings.iterations,
             num_threads=available_threads(),
             random_state=np.random.default_rng((settings.random_state, fold)),
@@ -231,20 +232,20 @@ def _train_items(
 class Factorisation:
     """Item factors for each fold of users, trained on the users outside it.
 
-    A person has no factors of their own: they are solved for from their history and the item
-    factors of their fold, none of which was learned from them.
+    User factors are not stored. They are solved for from the history and the item factors of the
+    user's fold, which were not trained on that user.
 
     Attributes
     ----------
     items : array of float32, n_folds × n_factors × n_items
-        The factors Y of each fold, a column an item; 0 for an item that nobody outside the fold
-        took.
+        Factors Y of each fold, one column per item; 0 for an item without consumers outside the
+        fold.
     grams : array of float64, n_folds × n_factors × n_factors
         YᵀY of each fold.
     fold_of : array of int8
-        The fold of each user by code; −1 for one who was not there at training.
+        Fold of each user by code; −1 for a new user.
     settings : AlsSettings
-        How they were trained.
+        Settings of the training.
 
     Examples
     --------
@@ -252,7 +253,7 @@ class Factorisation:
     >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, random_state=1)
     >>> found = Factorisation.train(sr.count_precedence(films), AlsSettings(factors=8))
     >>> history = np.array([7, 2])
-    >>> found.items.shape, found.person(found.fold_for((3,), history), history).shape
+    >>> found.items.shape, found.user_factors(found.fold_for((3,), history), history).shape
     ((5, 8, 60), (8,))
     """
 
@@ -265,27 +266,27 @@ class Factorisation:
     def train(
         cls, statistics: PrecedenceStatistics, settings: AlsSettings | None = None
     ) -> Factorisation:
-        """Train on what users took, once for each fold.
+        """Train on profiles, once per fold.
 
         Parameters
         ----------
         statistics : PrecedenceStatistics
-            The counts, made from profiles.
+            Precedence counts with profiles.
         settings : AlsSettings, optional
-            How to train.
+            Settings of the training.
 
         Raises
         ------
         InputError
-            If there are too few users to learn from, or implicit is not installed.
+            If there are too few users to train on, or if implicit is not installed.
         """
         settings = settings or AlsSettings()
-        fold_of = deal(statistics.n_users, settings.folds, settings.random_state)
+        fold_of = assign_folds(statistics.n_users, settings.folds, settings.random_state)
         return cls._train(statistics, settings, fold_of, settings.folds)
 
     @classmethod
     def train_whole(cls, statistics: PrecedenceStatistics, settings: AlsSettings) -> Factorisation:
-        """Train one set of factors on all users: it may score new users alone."""
+        """Train one set of factors on all users, for new users only."""
         return cls._train(statistics, settings, np.full(statistics.n_users, -1, np.int8), 1)
 
     @classmethod
@@ -297,68 +298,68 @@ class Factorisation:
         n_folds: int,
     ) -> Factorisation:
         profiles = statistics.require_profiles("the measure 'als' needs profiles")
-        _implicit()  # refuse before any work where it is not installed
+        _implicit()  # raises early if it is not installed
         items = np.empty((n_folds, settings.factors, statistics.n_items), np.float32)
         with progress("Factorising", total=n_folds * settings.iterations) as advance:
-            for fold, room in enumerate(items):
+            for fold, factors in enumerate(items):
                 others = profiles.without_users(np.flatnonzero(fold_of == fold))
                 enough = int((np.diff(others.offsets) >= _SHORTEST).sum())
-                check_enough(enough, _SHORTEST)
-                room[:] = _train_items(others, settings, fold, advance)
+                check_enough_users(enough, _SHORTEST)
+                factors[:] = _train_items(others, settings, fold, advance)
         wide = items.astype(np.float64)
         return cls(items, np.matmul(wide, wide.transpose(0, 2, 1)), fold_of, settings)
 
     @property
     def n_items(self) -> int:
-        """Number of items that have factors."""
+        """Number of items."""
         return int(self.items.shape[2])
 
     def fold_for(self, users: Sequence[int], history: NDArray[np.integer]) -> int:
-        """Return the fold whose factors may score users: theirs, or any for a new user."""
+        """Return the fold whose factors may score these users: their own, or any for a new user."""
         return fold_for(self.fold_of, users, history, len(self.items))
 
     @cached_property
     def _by_item(self) -> NDArray[np.float32]:
-        """The factors with a row an item: those of one are side by side, and read together."""
+        """Transposed factors, so that those of one item are contiguous."""
         return np.ascontiguousarray(self.items.transpose(0, 2, 1))
 
-    def person(self, fold: int, history: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the factors of a person who took a history, by the item factors of a fold."""
-        person = np.empty(self.items.shape[1])
+    def user_factors(self, fold: int, history: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the factors of a user with a history, by the item factors of a fold."""
+        user = np.empty(self.items.shape[1])
         weights = self.settings.regularization, self.settings.alpha
         consumed = self._by_item[fold][history]
-        if not fold_in(consumed, self.grams[fold], *weights, person):
-            raise InputError("These factors are damaged: nobody can be folded in; train them anew.")
-        return person
+        if not fold_in(consumed, self.grams[fold], *weights, user):
+            raise InputError(_DAMAGED)
+        return user
 
     def score(self, fold: int, history: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the preference for every item of a person who took a history."""
+        """Return the predicted preference for every item of a user with a history."""
         scores = np.empty(self.n_items)
-        score_items(self.items[fold], self.person(fold, history), scores)
+        score_items(self.items[fold], self.user_factors(fold, history), scores)
         return scores
 
-    def likeness(self, fold: int, history: NDArray[np.int64], item: int) -> NDArray[np.float64]:
-        """Return what each item of a history says of one item: ``y_iᵀ (YᵀCY + λI)⁻¹ y_j``.
+    def similarity(self, fold: int, history: NDArray[np.int64], item: int) -> NDArray[np.float64]:
+        """Return the similarity of one item to each item of a history: ``y_iᵀ (YᵀCY + λI)⁻¹ y_j``.
 
-        Times 1 + α they add up to its score.
+        The score is 1 + α times their sum.
         """
         factors, n_factors = self.items[fold], self.items.shape[1]
-        lower, wanted = np.empty((n_factors, n_factors)), factors[:, item].astype(np.float64)
+        lower, solved = np.empty((n_factors, n_factors)), factors[:, item].astype(np.float64)
         weights = self.settings.regularization, self.settings.alpha
         consumed = self._by_item[fold][history]
         if not factor_of_history(consumed, self.grams[fold], *weights, lower):
-            raise InputError("These factors are damaged: nobody can be folded in; train them anew.")
-        solve(lower, wanted)
-        return np.asarray(wanted @ factors[:, history].astype(np.float64))
+            raise InputError(_DAMAGED)
+        solve(lower, solved)
+        return np.asarray(solved @ factors[:, history].astype(np.float64))
 
     def state(self) -> State:
-        """Return what is saved of the factors."""
+        """Return the saved factors and settings."""
         arrays = {name: getattr(self, name) for name in _SCHEMAS}
         return State(arrays, {"settings": json.dumps(asdict(self.settings))})
 
     @classmethod
     def from_state(cls, state: State, statistics: PrecedenceStatistics) -> Factorisation:
-        """Read them back; KeyError or ValueError if it is no such state."""
+        """Load saved factors; KeyError or ValueError if the state is invalid."""
         try:
             settings = AlsSettings(**json.loads(state.texts["settings"]))
         except (InputError, TypeError) as error:
@@ -384,25 +385,25 @@ class Factorisation:
 def _belongs(
     gram: NDArray[np.float64], factors: NDArray[np.float32], settings: AlsSettings
 ) -> bool:
-    """Return whether a matrix is YᵀY of these factors, and users can be folded in with it."""
+    """Return whether a matrix is YᵀY of these factors and allows folding in."""
     wide = factors.astype(np.float64)
-    near = _ROUNDING * max(float(np.abs(gram).max(initial=0.0)), 1e-300)
-    if not np.allclose(gram, wide @ wide.T, rtol=0.0, atol=near):
+    tolerance = _ROUNDING * max(float(np.abs(gram).max(initial=0.0)), 1e-300)
+    if not np.allclose(gram, wide @ wide.T, rtol=0.0, atol=tolerance):
         return False
     return bool(factor(gram + settings.regularization * np.eye(len(gram))))
 
 
 class AlsScorer(Scorer):
-    """The preference of a person for every item, by factors; see :class:`surerec.measures.Scorer`.
+    """Predicted preference of a user for every item; see :class:`surerec.measures.Scorer`.
 
-    A user to leave out is folded in by the item factors that were trained without them.
+    A user to leave out is folded in by the item factors of the user's fold.
 
     Parameters
     ----------
     statistics : PrecedenceStatistics
-        What the factors were trained on.
+        Statistics that the factors were trained on.
     factors : Factorisation
-        What was learned from them.
+        Trained factors.
 
     Examples
     --------
@@ -423,58 +424,58 @@ class AlsScorer(Scorer):
     def __init__(self, statistics: PrecedenceStatistics, factors: Factorisation) -> None:
         if factors.n_items != statistics.n_items:
             raise InputError(
-                f"These factors are of {factors.n_items:,} items and the data have "
-                f"{statistics.n_items:,}: train them anew."
+                f"The factors are of {factors.n_items:,} items and the data have "
+                f"{statistics.n_items:,}. Train the model again on these data."
             )
         self.statistics = statistics
         self.factors = factors
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """Name of the measure."""
         return "als"
 
     def score_query(self, query: Query) -> NDArray[np.float64]:
-        """Score every item: about 1 for what a person surely takes, about 0 for what they do not.
+        """Score every item: about 1 for items that the user will consume, about 0 for others.
 
-        By the history alone, and factors that nobody to leave out had a part in.
+        Uses the history and factors that were trained without the users to leave out.
         """
         return self.factors.score(self.factors.fold_for(query.users, query.history), query.history)
 
     def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the fold of each user, whose factors were trained without its users."""
+        """Return the fold of each user; its factors were trained without its users."""
         return folds_of(self.factors.fold_of, users)
 
     def contributions(self, query: Query, item: int) -> tuple[Contribution, ...]:
-        """Return what each item of the history adds to the score of one item, the strongest first.
+        """Return what each item of the history adds to the score of one item, strongest first.
 
-        They add up to the score.
+        The contributions add up to the score.
         """
         fold = self.factors.fold_for(query.users, query.history)
         profiles = self.statistics.interactions
-        alike = self.factors.likeness(fold, query.history, item).tolist()
+        similarities = self.factors.similarity(fold, query.history, item).tolist()
         weight = 1.0 + self.factors.settings.alpha
         found = [
-            Contribution(f"likeness to {profiles.title(consumed)}", value, weight * value)
-            for consumed, value in zip(query.history.tolist(), alike, strict=True)
+            Contribution(f"similarity to {profiles.title(consumed)}", value, weight * value)
+            for consumed, value in zip(query.history.tolist(), similarities, strict=True)
         ]
         return tuple(sorted(found, key=lambda each: -abs(each.by)))
 
     def state(self) -> State:
-        """Return the factors."""
+        """Return the saved factors."""
         return self.factors.state()
 
 
 class AlsMeasure(Measure):
-    """Matrix factorisation of who took what, by alternating least squares.
+    """Matrix factorisation of implicit feedback by alternating least squares.
 
-    It is trained again on newer data, unlike the learned measure's trees: factors belong to items,
-    and an item that is new has none until then.
+    It is trained again on newer data, unlike the trees of the measure "learned", as new items have
+    no factors before.
 
     Parameters
     ----------
     settings : AlsSettings, optional
-        How to train.
+        Settings of the training.
 
     Examples
     --------
@@ -500,12 +501,12 @@ class AlsMeasure(Measure):
         self,
         scorer: Scorer,
         statistics: PrecedenceStatistics,
-        earlier_users: NDArray[np.integer] | None = None,  # noqa: ARG002  # dealt anew
+        earlier_users: NDArray[np.integer] | None = None,  # noqa: ARG002  # folds are assigned again
     ) -> Scorer:
-        """Train again on newer statistics, as the factors of the scorer were trained."""
-        assert isinstance(scorer, AlsScorer)  # noqa: S101  # as `fit` made it
+        """Train again on newer statistics with the settings of the scorer."""
+        assert isinstance(scorer, AlsScorer)  # noqa: S101  # the result of `fit`
         return AlsScorer(statistics, Factorisation.train(statistics, scorer.factors.settings))
 
     def from_state(self, statistics: PrecedenceStatistics, state: State) -> Scorer:
-        """Read the factors back, so that opening a model trains nothing."""
+        """Load the factors without training."""
         return AlsScorer(statistics, Factorisation.from_state(state, statistics))

@@ -1,24 +1,9 @@
-"""The kernels of measures that other packages build on: pure functions on arrays."""
+"""Kernels for other packages: pure functions on arrays."""
 
-from surerec.measures._aggregates import (
-    ScoringPlan,
-    aggregate_columns,
-    pays,
-    room_for,
-    score_profile,
-)
-from surerec.measures._rough import total_ratios_of
-from surerec.measures._tiles import (
-    COUNT,
-    HIGH,
-    LOW,
-    MIDDLE,
-    TOTAL,
-    LeftOutUser,
-    OfCounts,
-    Task,
-)
-from surerec.measures._vectors import STRIP_BYTES, aligned_zeros, guessed_middles
+from surerec.measures._aggregates import ScoringPlan, aggregate_columns, room_for, score_profile
+from surerec.measures._many import total_ratios_of
+from surerec.measures._tiles import COUNT, HIGH, LOW, MIDDLE, TOTAL, LeftOutUser, OfCounts, Task
+from surerec.measures._vectors import STRIP_BYTES, aligned_zeros, double_medians
 
 __all__ = [
     "COUNT",
@@ -33,8 +18,7 @@ __all__ = [
     "Task",
     "aggregate_columns",
     "aligned_zeros",
-    "guessed_middles",
-    "pays",
+    "double_medians",
     "room_for",
     "score_profile",
     "total_ratios_of",

@@ -1,16 +1,9 @@
-"""A measure learned from other users' futures."""
+"""The measure "learned": boosted trees trained on what other users consumed next."""
 
 from surerec.measures.learned._features import FEATURES
-from surerec.measures.learned._growing import INGREDIENTS
-from surerec.measures.learned._measure import LearnedModel
+from surerec.measures.learned._model import LearnedModel
 from surerec.measures.learned._ridge import Ridge
 from surerec.measures.learned._scorer import LearnedMeasure, LearnedScorer
+from surerec.measures.learned._training import COMPONENTS
 
-__all__ = [
-    "FEATURES",
-    "INGREDIENTS",
-    "LearnedMeasure",
-    "LearnedModel",
-    "LearnedScorer",
-    "Ridge",
-]
+__all__ = ["COMPONENTS", "FEATURES", "LearnedMeasure", "LearnedModel", "LearnedScorer", "Ridge"]

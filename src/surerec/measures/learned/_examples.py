@@ -1,8 +1,8 @@
-"""What the trees are trained on: the pasts of users whom the features do not know.
+"""Training examples: parts of histories, with features computed from other users only.
 
-Features come from other users alone, so that an example looks as it will for a new user. Leaving a
-user out of counts that include them is not the same for training: an item that they consumed would
-be counted by one user less than one that they did not, and trees would learn just that.
+An example then looks as it will for a new user. Leaving a user out of counts that include the user
+is not enough for training: items that the user consumed would have one consumer less than other
+items, and the trees would learn just that.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class TrainedFuture:
-    """A share of the profile, a number of next items, or the days of a window.
+class TrainingHorizon:
+    """What the trees predict: a share of the profile, a number of next items, or a window in days.
 
     Examples
     --------
     >>> times = np.array([0, 1, 2, 3, 10, 11]) * DAY
-    >>> TrainedFuture(0.4).longest_past(times), TrainedFuture(2).longest_past(times)
+    >>> TrainingHorizon(0.4).longest_past(times), TrainingHorizon(2).longest_past(times)
     (4, 4)
-    >>> [TrainedFuture(0.4).stop(times, length) for length in (1, 3, 4)]
+    >>> [TrainingHorizon(0.4).stop(times, length) for length in (1, 3, 4)]
     [2, 5, 6]
-    >>> window = TrainedFuture(0.4, window=3)
+    >>> window = TrainingHorizon(0.4, window=3)
     >>> window.longest_past(times), window.stop(times, 1)
     (4, 4)
     """
@@ -49,17 +49,17 @@ class TrainedFuture:
         whole = isinstance(self.horizon, (int, np.integer)) and self.horizon > 0
         if isinstance(self.horizon, bool) or not (share or whole):
             raise InputError(
-                f"horizon is {self.horizon!r}; it must be between 0 and 1, or a whole number of "
+                f"horizon is {self.horizon!r}. Pass a share between 0 and 1, or a whole number of "
                 "next items."
             )
 
     @property
     def is_share(self) -> bool:
-        """Whether the future is the rest of the profile."""
+        """Whether the horizon is a share of the profile."""
         return self.window is None and isinstance(self.horizon, (float, np.floating))
 
     def longest_past(self, times: NDArray[np.int64]) -> int:
-        """Return how much of a profile is known if the future ends with it; at least one item."""
+        """Return the length of the history if the horizon ends with the profile; at least 1."""
         n_items = len(times)
         if self.window is not None:
             past = int(np.searchsorted(times, times[-1] - int(self.window * DAY), side="right"))
@@ -70,11 +70,11 @@ class TrainedFuture:
         return min(max(past, 1), n_items - 1)
 
     def stop(self, times: NDArray[np.int64], length: int) -> int:
-        """Return where the future ends that begins after so many items.
+        """Return where the horizon ends that begins after `length` items.
 
-        A window begins with the next item: whoever took nothing in it has no future there. The
-        future of a share is ``horizon / (1 − horizon)`` of what is known, as it is where the
-        promise is made: all that follows a short past would teach what comes in the end.
+        A window begins with the next item. With a share, the horizon is ``horizon / (1 − horizon)``
+        times the history, as it is for the guarantee. All that follows a short history would teach
+        the trees what users consume last.
         """
         stop = len(times)
         if self.is_share and length < self.longest_past(times):
@@ -87,7 +87,7 @@ class TrainedFuture:
         return max(stop, length + 1)
 
     def mean_length(self, interactions: Interactions, users: NDArray[np.int64]) -> float:
-        """Return how many items a future has on average, over those of the users who have one."""
+        """Return the mean number of items in the horizon, over users with two items or more."""
         if self.window is None and not self.is_share:
             return float(self.horizon)
         lengths = []
@@ -99,114 +99,116 @@ class TrainedFuture:
 
 
 _USERS_AT_ONCE = 16
-_HELD_OUT = 0.2
-MOST_HELD_OUT = 400
-"""Users who are set aside, about: more tell little more, and cost as much as those learned from."""
+_VALIDATION_SHARE = 0.2
+MOST_VALIDATION_USERS = 400
+"""Approximate number of validation users: more of them add cost and little information."""
 
 
 @dataclass(frozen=True)
 class Sampling:
     """How examples are drawn."""
 
-    future: TrainedFuture
-    """What the trees learn to foresee."""
-    n_cuts: int
-    """How often each profile is cut: once before the future, then at random before that."""
+    target: TrainingHorizon
+    """What the trees learn to predict."""
+    n_splits: int
+    """Splits of each profile: one before the last horizon, the others earlier, at random."""
     negatives: int
-    """Items for each cut that the user did not take in that future."""
+    """Sampled items per split that the user did not consume within the horizon."""
     random_state: int
-    held_out: float = _HELD_OUT
-    """The share of users who are set aside."""
+    validation_share: float = _VALIDATION_SHARE
+    """Share of the users who validate."""
 
-    def among(self, n_users: int) -> Sampling:
-        """Return the same for so many users: of many a smaller share is set aside."""
-        return replace(self, held_out=min(self.held_out, MOST_HELD_OUT / max(n_users, 1)))
+    def for_users(self, n_users: int) -> Sampling:
+        """Return the sampling of `n_users` users: of many users, a smaller share validates."""
+        share = min(self.validation_share, MOST_VALIDATION_USERS / max(n_users, 1))
+        return replace(self, validation_share=share)
 
-    def sets_aside(self, user: int) -> bool:
-        """Return whether a user is set aside: trees are compared by them, and not grown on them."""
-        return bool(np.random.default_rng((self.random_state, user)).random() < self.held_out)
+    def is_validation_user(self, user: int) -> bool:
+        """Return whether a user validates trees instead of training them."""
+        draw = np.random.default_rng((self.random_state, user)).random()
+        return bool(draw < self.validation_share)
 
 
 class Examples(NamedTuple):
-    """Features of items for pasts, and whether each was taken next."""
+    """Features of items for a history, and whether each was consumed next."""
 
     features: NDArray[np.float32]
-    """One row an item."""
+    """One row per item."""
     consumed: NDArray[np.float32]
     offset: NDArray[np.float64]
-    """What the log-odds would be among the examples of that past if all items were alike.
+    """Log-odds among the examples of the same history if all items were alike.
 
-    Given to the trees, it leaves them to learn what tells items apart, and nothing of how many
-    items a user takes or how many were sampled.
+    With this offset, the trees learn differences between items, and neither the number of items
+    that a user consumes nor the number of sampled items.
     """
-    held_out: NDArray[np.bool_]
-    """Those of users on whom training is stopped, so that it ends before it learns by heart."""
+    is_validation: NDArray[np.bool_]
+    """Whether the example is of a validation user, who decides on early stopping."""
     owners: NDArray[np.int64]
-    """Whose they are, by code."""
+    """User code of each example."""
 
     @classmethod
     def joined(cls, parts: list[Examples]) -> Examples:
-        """Put examples end to end."""
+        """Concatenate examples."""
         return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
 def log_odds(n_consumed: float, n_others: float) -> float:
-    """Return the log-odds of an item to be one of those taken, if all are alike."""
+    """Return the log-odds that an item is consumed, if all items are alike."""
     return float(np.log((n_consumed + 0.5) / (n_others + 0.5)))
 
 
 @dataclass(frozen=True)
-class Strangers:
-    """Users whom the features do not know, with what they consumed in the features' codes."""
+class TrainingUsers:
+    """Users who are not behind the features, with their profiles in the features' codes."""
 
     features: Features
     interactions: Interactions
     codes: NDArray[np.int64]
-    """Of each of their items the code that the features have for it, −1 for none."""
+    """The features' code of each item of the interactions; −1 for none."""
 
     @classmethod
-    def of(cls, features: Features, interactions: Interactions) -> Strangers:
-        """Look up the items of interactions that are not behind the features."""
+    def of(cls, features: Features, interactions: Interactions) -> TrainingUsers:
+        """Look up the items of interactions in the features' catalogue."""
         profiles = features.statistics.interactions
         return cls(features, interactions, profiles.items.codes(interactions.items.ids))
 
-    def cut(
-        self, user: int, length: int, future: TrainedFuture
+    def split(
+        self, user: int, length: int, target: TrainingHorizon
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-        """Return a user's first items and what followed, as far as the features know them.
+        """Return a user's first items and those within the horizon, without unknown items.
 
-        None where they know nothing of the one or of the other.
+        None if either part is empty.
         """
-        stop = future.stop(self.interactions.times_of(user), length)
+        stop = target.stop(self.interactions.times_of(user), length)
         profile = self.codes[self.interactions.consumed(user)]
         known, after = (part[part >= 0] for part in (profile[:length], profile[length:stop]))
         return (known, after) if len(known) and len(after) else None
 
 
 def make_examples(
-    strangers: Strangers,
+    training_users: TrainingUsers,
     users: NDArray[np.int64],
     sampling: Sampling,
     advance: Callable[[float], None],
 ) -> list[Examples]:
-    """Draw examples from some users, whose codes also seed their draws.
+    """Draw examples from users; the user codes seed the draws.
 
     Parameters
     ----------
-    strangers : Strangers
-        The users, and the features that do not know them.
+    training_users : TrainingUsers
+        The users, and features computed without them.
     users : array of int
-        Their codes.
+        Codes of the users.
     sampling : Sampling
         How to draw.
     advance : callable
-        Hears of the users done.
+        Called with the number of users done.
     """
 
     def some(start: int) -> list[Examples]:
         block = users[start : start + _USERS_AT_ONCE].tolist()
         with one_thread():
-            return [each for user in block for each in _of_user(strangers, user, sampling)]
+            return [each for user in block for each in _of_user(training_users, user, sampling)]
 
     parts: list[Examples] = []
     for found in run_blocks(some, range(0, len(users), _USERS_AT_ONCE)):
@@ -215,23 +217,23 @@ def make_examples(
     return parts
 
 
-def _of_user(strangers: Strangers, user: int, sampling: Sampling) -> list[Examples]:
-    features, times = strangers.features, strangers.interactions.times_of(user)
-    chance = np.random.default_rng((sampling.random_state, user))
-    held_out = chance.random() < sampling.held_out
+def _of_user(training_users: TrainingUsers, user: int, sampling: Sampling) -> list[Examples]:
+    features, times = training_users.features, training_users.interactions.times_of(user)
+    rng = np.random.default_rng((sampling.random_state, user))
+    is_validation = rng.random() < sampling.validation_share
     examples = []
-    for length in _cuts(times, sampling, chance):
-        parts = strangers.cut(user, length, sampling.future)
+    for length in _history_lengths(times, sampling, rng):
+        parts = training_users.split(user, length, sampling.target)
         if parts is None:
             continue
         known, after = parts
-        # What is taken later still is not taken in this future.
-        not_then = features.statistics.items_outside(np.concatenate((known, after)))
-        n_negatives = min(sampling.negatives, len(not_then))
+        # Items consumed after the horizon are negatives too.
+        others = features.statistics.items_outside(np.concatenate((known, after)))
+        n_negatives = min(sampling.negatives, len(others))
         if not n_negatives:
             continue
-        others = chance.choice(not_then, n_negatives, replace=False)
-        columns = np.concatenate((after, others))
+        negatives = rng.choice(others, n_negatives, replace=False)
+        columns = np.concatenate((after, negatives))
         consumed = np.zeros(len(columns), np.float32)
         consumed[: len(after)] = 1.0
         examples.append(
@@ -239,15 +241,17 @@ def _of_user(strangers: Strangers, user: int, sampling: Sampling) -> list[Exampl
                 features.of(known, columns=columns).T,
                 consumed,
                 np.full(len(columns), log_odds(len(after), n_negatives)),
-                np.full(len(columns), held_out),
+                np.full(len(columns), is_validation),
                 np.full(len(columns), user),
             )
         )
     return examples
 
 
-def _cuts(times: NDArray[np.int64], sampling: Sampling, chance: np.random.Generator) -> list[int]:
-    """Return the length of each past: all but the future, then shorter ones, down to one item."""
-    longest = sampling.future.longest_past(times)
-    shorter = (longest * chance.random(sampling.n_cuts - 1)).astype(int)
+def _history_lengths(
+    times: NDArray[np.int64], sampling: Sampling, rng: np.random.Generator
+) -> list[int]:
+    """Return the length of each history: the longest, then random shorter ones of at least 1."""
+    longest = sampling.target.longest_past(times)
+    shorter = (longest * rng.random(sampling.n_splits - 1)).astype(int)
     return [longest, *np.maximum(shorter, 1).tolist()]

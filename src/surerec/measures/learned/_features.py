@@ -1,4 +1,4 @@
-"""What the trees see of an item and a profile."""
+"""Features of items for a profile."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from surerec._threads import run_together
 from surerec.errors import InputError
 from surerec.measures._aggregates import ProfileRows
 from surerec.measures.learned import _sums as summed
-from surerec.measures.learned._items import ItemFacts, Near
+from surerec.measures.learned._items import ItemSums, WindowCounts
 from surerec.measures.learned._ridge import ForwardRidge, Ridge, RidgeQuery
 from surerec.measures.learned._sums import N_LAST, sums_in_parts
 from surerec.precedence import of_matrix, spans
@@ -29,140 +29,140 @@ if TYPE_CHECKING:
 
 
 FEATURES: Final[dict[str, str]] = {
-    "count": "users who took it after an item of the profile, on average (CM4)",
-    "share": "share of an item's takers who took it later, on average (CM8)",
-    "recent_share": "share of takers who took it later, the latest items counting most",
-    "last_share": "share of takers who took it later, over the last 5 items of the profile",
-    "next": "share of the takers of the last 5 items for whom it was among the next 10",
-    "soon": "share of the takers of the last 5 items for whom it was among the next 50",
-    "max_share": "share of an item's takers who took it later, the largest (CM9)",
-    "median_ratio": "share of those still free to take it who did, median (CM11)",
-    "ratio": "share of those still free to take it who did, on average (CM12)",
-    "max_ratio": "share of those still free to take it who did, the largest (CM13)",
-    "back_share": "share of an item's takers who took it before, on average",
-    "order": "how often it came after, of all the times it came before or after",
-    "cosine": "similarity to the profile's items by who took them, on average",
-    "recent_cosine": "similarity to the profile's items, the latest of them counting most",
-    "max_cosine": "similarity to the most similar item of the profile",
-    "lift": "how much more often it is taken after these items than by anybody",
-    "support": "how many took it",
-    "place": "where in their profile users take it",
-    "place_ahead": "how much later than the profile's items users take it",
-    "days_ahead": "how much newer it is than the profile's items",
+    "count": "users who consumed it after an item of the profile, mean (CM4)",
+    "share": "share of an item's consumers who consumed it later, mean (CM8)",
+    "recent_share": "share of consumers who consumed it later, latest items weighted most",
+    "last_share": "share of consumers who consumed it later, last 5 items of the profile",
+    "next": "share of the last 5 items' consumers who had it among their next 10",
+    "soon": "share of the last 5 items' consumers who had it among their next 50",
+    "max_share": "share of an item's consumers who consumed it later, maximum (CM9)",
+    "median_ratio": "share of those who had not consumed it before and did later, median (CM11)",
+    "ratio": "share of those who had not consumed it before and did later, mean (CM12)",
+    "max_ratio": "share of those who had not consumed it before and did later, maximum (CM13)",
+    "back_share": "share of an item's consumers who consumed it before, mean",
+    "order": "share of the times that it came after an item of the profile, not before",
+    "cosine": "cosine similarity to the profile's items, mean",
+    "recent_cosine": "cosine similarity to the profile's items, latest items weighted most",
+    "max_cosine": "cosine similarity to the most similar item of the profile",
+    "lift": "lift: consumption after these items relative to its popularity",
+    "support": "popularity of the item",
+    "place": "position in users' profiles",
+    "place_ahead": "position in users' profiles, relative to the profile's items",
+    "days_ahead": "days by which it is newer than the profile's items",
     "length": "length of the profile",
-    "profile_support": "how popular the profile's items are",
-    "ridge": "what a ridge regression on the profile's items expects",
-    "late_ridge": "what a ridge regression expects, later items counting more",
-    "recent_ridge": "what a ridge regression expects, the latest items counting most",
-    "last_ridge": "what a ridge regression expects of the last few items, hardly any other",
+    "profile_support": "popularity of the profile's items",
+    "ridge": "prediction of a ridge regression on the profile's items",
+    "late_ridge": "prediction of a ridge regression, later items weighted more",
+    "recent_ridge": "prediction of a ridge regression, latest items weighted most",
+    "last_ridge": "prediction of a ridge regression on the last few items",
 }
-"""The features in order, each in words."""
+"""Description of each feature, in order."""
 
 _FORWARD: Final = {
-    "forward_ridge": "what a ridge regression of later items on earlier ones expects",
-    "late_forward_ridge": "what it expects of later items, those just before counting more",
-    "recent_forward_ridge": "what it expects of later items, the latest before them counting most",
-    "last_forward_ridge": "what it expects of later items by the last few, hardly any other",
+    "forward_ridge": "prediction of a ridge regression of later items on earlier items",
+    "late_forward_ridge": "the same prediction, later items weighted more",
+    "recent_forward_ridge": "the same prediction, latest items weighted most",
+    "last_forward_ridge": "the same prediction from the last few items",
 }
-_PREFERENCE: Final = {"preference": "what a matrix factorisation expects of the profile's items"}
+_PREFERENCE: Final = {"preference": "prediction of a matrix factorisation from the profile's items"}
 EXTRAS: Final[dict[str, dict[str, str]]] = {
     "past to future": _FORWARD,
     "matrix factorisation": _PREFERENCE,
 }
-"""Features that are used only where users who were set aside gain by them, by ingredient."""
+"""Optional features by component, used only where validation users gain by them."""
 
 
-def in_words(extras: Sequence[str]) -> dict[str, str]:
-    """Return all features in order, each in words, with those of some ingredients.
+def describe_features(extras: Sequence[str]) -> dict[str, str]:
+    """Return the description of each feature, with the optional features of some components.
 
     Examples
     --------
-    >>> len(in_words(())), list(in_words(["matrix factorisation"]))[-1]
+    >>> len(describe_features(())), list(describe_features(["matrix factorisation"]))[-1]
     (26, 'preference')
     """
     return FEATURES | {name: words for each in extras for name, words in EXTRAS[each].items()}
 
 
 def extras_of(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the ingredients whose features these are, beside the others.
+    """Return the components whose optional features are among some names.
 
     Examples
     --------
-    >>> extras_of([*in_words(["past to future"])]), extras_of([*FEATURES])
+    >>> extras_of([*describe_features(["past to future"])]), extras_of([*FEATURES])
     (('past to future',), ())
     """
     extras = tuple(each for each, more in EXTRAS.items() if not {*more}.isdisjoint(names))
-    if [*names] != [*in_words(extras)]:
+    if [*names] != [*describe_features(extras)]:
         raise InputError(
-            "This learned measure has other features than this surerec computes: train it anew."
+            "The features of this learned model differ from those of this version of surerec. "
+            "Train the model again."
         )
     return extras
 
 
-_HALF_LIVES: Final = (10.0, 40.0, 3.0)  # items after which an earlier one weighs half, by recency
-_FORGOTTEN: Final = 1e-20  # what weighs less is nothing, as LightGBM takes it for in places
+_HALF_LIVES: Final = (10.0, 40.0, 3.0)  # in items: late, recent and last weights
+_FORGOTTEN: Final = 1e-20  # smaller weights are 0, as LightGBM treats them so in places
 _ROUNDING: Final = 1e-6
-"""Of what one user tells a ridge: less is what rounding leaves of nothing."""
+"""Smallest effect of one user on a ridge regression; less is a rounding error of 0."""
 
 
-class Asked(NamedTuple):
-    """A profile whose features are asked for."""
+class FeatureQuery(NamedTuple):
+    """A profile to compute features for."""
 
     history: NDArray[np.integer]
     """Item codes in time order."""
     without: tuple[int, ...] = ()
-    """The users whose own contribution is left out."""
+    """Users whose own contribution is left out."""
     only: Collection[str] = tuple(EXTRAS)
-    """The ingredients whose features are looked at; those of others are 0."""
+    """Components whose features are needed; those of others are 0."""
 
 
 class _PlacedRidge(NamedTuple):
-    """A ridge, and where its features stand."""
+    """A ridge regression and the rows of its features."""
 
     ridge: BaseRidge
-    ingredient: str
-    """Whose features they are; empty for none."""
+    component: str
+    """Component of the features; empty for basic features."""
     rows: slice
     fewest: int
-    """How many users consumed each item that it knows, at the least."""
+    """Lowest support of the items of the regression."""
 
 
 class _Profile(NamedTuple):
-    """A profile, who is left out, and what that makes of the items."""
+    """A profile, the users left out, and the statistics of the items without them."""
 
     rows: ProfileRows
     history: NDArray[np.int64]
-    """Where ridges have the profile's items."""
+    """Positions of the profile's items in ridge regressions."""
     without: tuple[int, ...]
-    """The users who are left out, of those who were there when all was counted."""
+    """Users left out, of those in the full count."""
     consumed: list[NDArray[np.uint32]]
-    """What each of them took, in time order."""
+    """Items of each user left out, in time order."""
     then: ItemMeans
-    """Of every item, when all was counted."""
+    """Means of every item at the full count."""
     means: ItemMeans
     weights: NDArray[np.float32]
-    """Of the profile's items by recency; they sum to 1."""
+    """Recency weights of the profile's items; they sum to 1."""
     by_age: NDArray[np.float64]
-    """Four weightings of them for a ridge."""
+    """Four weightings of the profile's items for a ridge regression."""
 
 
 class Features:
-    """The features of items for a profile, with some users left out of everything, exactly.
+    """Computes the features of items for a profile, with some users left out exactly.
 
     Parameters
     ----------
     statistics : PrecedenceStatistics
-        The counts, made from profiles. If they have grown since they were counted whole, counts and
-        support are of now, and all else is of then: who took what soon after, places, days and the
-        ridge.
+        Precedence counts with profiles. If they have grown since the full count, counts and support
+        are current. All other features are those of the full count.
     ridge : Ridge, optional
-        Made of the same profiles; by default it is fitted here.
+        Ridge regression on the same profiles; fitted by default.
     extras : sequence of str, optional
-        The ingredients of :data:`EXTRAS` whose features come after the others, in that order.
+        Components of :data:`EXTRAS` whose features follow the basic ones, in that order.
     forward : ForwardRidge, optional
-        Made of the same profiles; by default it is fitted here if it is one of the ingredients.
+        Forward ridge regression on the same profiles; fitted by default if it is a component.
     factors : Factorisation, optional
-        Of the same profiles; without it, a matrix factorisation among the ingredients says nothing.
+        Matrix factorisation of the same profiles; without it, its feature is 0.
     """
 
     def __init__(
@@ -174,21 +174,22 @@ class Features:
         factors: Factorisation | None = None,
     ) -> None:
         self.statistics = statistics
-        self._counted = statistics = statistics.counted  # all but counts is of then
+        self._counted = statistics = statistics.counted  # at the last full count
         self._interactions = statistics.require_profiles("the learned measure needs profiles")
-        # Ridges know the most popular items. Codes are in that order, but for parts of other data.
+        # Ridge regressions hold the most popular items. Subsets of other data have another order.
         in_order = np.array_equal(statistics.popularity, np.arange(statistics.n_items))
         self._places = None if in_order else statistics.popularity
         popular_first = _recoded(statistics.interactions, self._places)
         self.ridge = Ridge.fit(popular_first) if ridge is None else ridge
-        self._facts = ItemFacts(statistics.interactions)
-        self._nobody = self._facts.without(())
-        self._soon = Near(spans(statistics.interactions, "followers", statistics.ties))
+        self._item_sums = ItemSums(statistics.interactions)
+        self._all_means = self._item_sums.without(())
+        self._window_counts = WindowCounts(
+            spans(statistics.interactions, "followers", statistics.ties)
+        )
         if forward is None and "past to future" in extras:
             forward = ForwardRidge.fit(popular_first)
         self.forward, self.factors = forward, factors
-        self.in_words = in_words(extras)
-        """The features in order, each in words."""
+        self.descriptions = describe_features(extras)
         # The slower one first, so that threads end together.
         placed = ("forward_ridge", "past to future", forward), ("ridge", "", self.ridge)
         self._ridges = [
@@ -204,42 +205,42 @@ class Features:
         without: tuple[int, ...] = (),
         columns: NDArray[np.int64] | None = None,
     ) -> NDArray[np.float32]:
-        """Return the features (rows) of every item, or of some (columns).
+        """Return the features (rows) of every item or of some items (columns).
 
         Parameters
         ----------
         history : array of int
             Item codes in time order.
         without : tuple of int, default=()
-            The users whose own contribution is left out.
+            Users whose own contribution is left out.
         columns : array of int, optional
-            The items; by default all.
+            Item codes; by default all.
         """
-        return next(self.of_many([Asked(history, without)], columns))
+        return next(self.of_many([FeatureQuery(history, without)], columns))
 
     def of_many(
-        self, asked: Sequence[Asked], columns: NDArray[np.int64] | None = None
+        self, queries: Sequence[FeatureQuery], columns: NDArray[np.int64] | None = None
     ) -> Iterator[NDArray[np.float32]]:
-        """Yield the features of each that is asked for; what ridges expect is found together."""
-        profiles = [self._profile(each) for each in asked]
-        shape = len(self.in_words), self.statistics.n_items if columns is None else len(columns)
-        expected: list[list[tuple[slice, NDArray[np.float64]]]] = [[] for _ in asked]
+        """Yield the features of each query; ridge regressions score all queries together."""
+        profiles = [self._profile(query) for query in queries]
+        shape = len(self.descriptions), self.statistics.n_items if columns is None else len(columns)
+        expected: list[list[tuple[slice, NDArray[np.float64]]]] = [[] for _ in queries]
 
         def regress(which: _PlacedRidge) -> None:
-            those = [k for k, each in enumerate(asked) if which.ingredient in ("", *each.only)]
-            if not those:
+            places = [k for k, query in enumerate(queries) if which.component in ("", *query.only)]
+            if not places:
                 return
-            found = self._expected(which.ridge, [profiles[k] for k in those], columns)
-            for k, scores in zip(those, found, strict=True):
+            found = self._expected(which.ridge, [profiles[k] for k in places], columns)
+            for k, scores in zip(places, found, strict=True):
                 expected[k].append((which.rows, scores))
 
         run_together(regress, self._ridges)
-        for each, profile, of_ridges in zip(asked, profiles, expected, strict=True):
+        for query, profile, of_ridges in zip(queries, profiles, expected, strict=True):
             features = np.zeros(shape, np.float32)
-            while of_ridges:  # each is let go once it is used
+            while of_ridges:  # frees each array once it is used
                 rows, scores = of_ridges.pop()
                 features[rows] = scores
-            self._fill(profile, columns, each.only, features)
+            self._fill(profile, columns, query.only, features)
             yield features
 
     def _fill(
@@ -249,7 +250,7 @@ class Features:
         only: Collection[str],
         found: NDArray[np.float32],
     ) -> None:
-        """Write all features but those of ridges, which are there."""
+        """Write all features except those of ridge regressions, which are already there."""
         rows, here, out = profile.rows, profile.means, profile.rows.left_out
         if columns is None:
             sources = rows.source("followers"), rows.source("predecessors")
@@ -258,33 +259,33 @@ class Features:
                 of_matrix(rows.columns("followers", columns)),
                 of_matrix(rows.columns("predecessors", columns)),
             )
-            here, out = here.at(columns), out.for_nobody()
+            here, out = here.at(columns), out.without_own()
         sums, jobs = sums_in_parts(*sources, out, profile.weights, found.shape[1])
 
-        def look_near() -> None:
-            near = self._near(profile, columns)
-            found[self._rows_of("next", 2)] = near[0], near[0] + near[1]
+        def fill_windows() -> None:
+            shares = self._window_shares(profile, columns)
+            found[self._rows_of("next", 2)] = shares[0], shares[0] + shares[1]
 
-        jobs.append(look_near)
+        jobs.append(fill_windows)
         if (factors := self.factors) is not None and "matrix factorisation" in only:
 
-            def prefer() -> None:
-                preferred = self._preference(factors, rows.history, profile.without)
-                found[-1] = preferred if columns is None else preferred[columns]
+            def factorise() -> None:
+                predicted = self._preference(factors, rows.history, profile.without)
+                found[-1] = predicted if columns is None else predicted[columns]
 
-            jobs.append(prefer)
+            jobs.append(factorise)
         run_together(_call, jobs)
         _assemble(sums, here, profile.means.at(rows.history), rows.n_users, found)
         self._clear(profile, found, columns)
 
-    def _profile(self, asked: Asked) -> _Profile:
-        """Look up what is known of a profile, and of the items without some users."""
-        history, without, _ = asked
+    def _profile(self, query: FeatureQuery) -> _Profile:
+        """Look up the rows of a profile and the statistics of items without some users."""
+        history, without, _ = query
         if not len(history):
-            raise InputError("The history is empty: it needs at least one item.")
+            raise InputError("The history is empty. Pass at least one item.")
         rows = ProfileRows(self.statistics, history, without)
         known = tuple(user for user in without if user < self._counted.n_user_codes)
-        means = then = self._facts.without(known) if known else self._nobody
+        means = then = self._item_sums.without(known) if known else self._all_means
         if self.statistics is not self._counted:
             then = then.padded(self.statistics.n_items)
             means = then._replace(support=rows.support_of_all().astype(np.int64))
@@ -297,7 +298,7 @@ class Features:
         return _Profile(rows, placed, known, consumed, then, means, weights, by_age)
 
     def _placed(self, codes: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Return where ridges have items; what has come since they were fitted is behind all."""
+        """Return the positions of items in ridge regressions; newer items come last."""
         known = codes.astype(np.int64)
         if self._places is None:
             return known
@@ -307,7 +308,7 @@ class Features:
     def _expected(
         self, ridge: BaseRidge, profiles: Sequence[_Profile], columns: NDArray[np.int64] | None
     ) -> list[NDArray[np.float64]]:
-        """Return what a ridge expects of items for each profile, in the order of the codes."""
+        """Return the predictions of a ridge regression for each profile, in the order of codes."""
         queries = [
             RidgeQuery(each.history, each.by_age, [self._placed(items) for items in each.consumed])
             for each in profiles
@@ -317,21 +318,23 @@ class Features:
             columns = np.arange(n_items)
         return ridge.score(queries, n_items, None if columns is None else self._placed(columns))
 
-    def _near(self, profile: _Profile, columns: NDArray[np.int64] | None) -> NDArray[np.float32]:
-        """Return the share of the takers of the last items who took each item soon after."""
+    def _window_shares(
+        self, profile: _Profile, columns: NDArray[np.int64] | None
+    ) -> NDArray[np.float32]:
+        """Return the share of the last items' consumers who consumed each item soon after."""
         last, support = profile.rows.history[-N_LAST:], profile.then.support
         parts = (1 / (np.maximum(support[last], 1) * float(len(last)))).astype(np.float32)
         own_ends = self._interactions.offsets[1:][np.array(profile.without, dtype=np.int64)]
         there = last < self._counted.n_items
         n_items = self.statistics.n_items
-        return self._soon.shares(last[there], parts[there], own_ends, columns, n_items)
+        return self._window_counts.shares(last[there], parts[there], own_ends, columns, n_items)
 
     def _preference(
         self, factors: Factorisation, history: NDArray[np.int64], users: tuple[int, ...]
     ) -> NDArray[np.float64]:
-        """Return what factors expect that were trained without some users, who share a fold."""
+        """Return predictions of factors trained without some users, who share a fold."""
         found, n_then = np.zeros(self.statistics.n_items), self._counted.n_items
-        known = history[history < n_then]  # what is new since they were trained has no factors
+        known = history[history < n_then]  # newer items have no factors
         if len(known):
             found[:n_then] = factors.score(factors.fold_for(users, history), known)
         return found
@@ -339,7 +342,7 @@ class Features:
     def _clear(
         self, profile: _Profile, found: NDArray[np.float32], columns: NDArray[np.int64] | None
     ) -> None:
-        """Set to 0 what ridges would not expect had the users left out never been there."""
+        """Set to 0 what ridge regressions would not predict without the users left out."""
         least = np.float32(_ROUNDING / max(self._counted.n_users, 1))
         for ridge in self._ridges:
             rows = found[ridge.rows]
@@ -350,15 +353,15 @@ class Features:
                 rows[:, rare if columns is None else np.isin(columns, rare)] = 0.0
 
     def _least_support(self, n_known: int) -> int:
-        """Return how many users consumed each item that a ridge knows, at the least."""
-        support = self._nobody.support
+        """Return the lowest support of the items of a ridge regression."""
+        support = self._all_means.support
         if not 0 < n_known < len(support):
             return 0
         return int(np.partition(support, len(support) - n_known)[len(support) - n_known])
 
     def _rows_of(self, name: str, n: int = 4) -> slice:
-        """Return where features stand: as many from one on, by default those of a ridge."""
-        first = [*self.in_words].index(name)
+        """Return the rows of `n` features from one on, by default those of a ridge regression."""
+        first = [*self.descriptions].index(name)
         return slice(first, first + n)
 
 
@@ -373,9 +376,9 @@ def _assemble(
     n_users: int,
     out: NDArray[np.float32],
 ) -> None:
-    """Write the features that come from sums over rows and from what is known of items.
+    """Write the features from sums over rows and from item means.
 
-    `here` are the means of the columns' items, `own` those of the profile's.
+    `here` has the means of the columns' items, `own` those of the profile's items.
     """
     support, place, time = here
     m, n_users = len(own.support), max(n_users, 1)
@@ -409,7 +412,7 @@ def _assemble(
 
 
 def _recoded(interactions: Interactions, places: NDArray[np.int64] | None) -> Interactions:
-    """Return the same profiles with items under other codes."""
+    """Return the profiles with other item codes."""
     if places is None:
         return interactions
     recoded = copy(interactions)

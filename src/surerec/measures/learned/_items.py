@@ -1,6 +1,6 @@
-"""What is known of each item by itself: who took it where and when, and what was taken soon after.
+"""Item statistics: mean position and time of consumption, and counts of items consumed soon after.
 
-Both are sums in whole numbers, so that leaving a user out is exact.
+Both are integer sums, so that leaving a user out is exact.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ if TYPE_CHECKING:
 
 
 WINDOWS: Final = np.array([10, 50])
-"""How soon is soon: among so many items that follow."""
-_STEPS: Final = 1 << 20  # of a place between the first and the last of a profile
+"""Window sizes: numbers of items that follow."""
+_STEPS: Final = 1 << 20  # of a position between the first and the last item
 _SECOND: Final = 1_000_000
-_REAL_TIME: Final = 1000 * _SECOND  # times below are no dates, but places or other small numbers
+_REAL_TIME: Final = 1000 * _SECOND  # smaller times are positions or other small numbers, not dates
 _DAY: Final = DAY / 1_000_000  # seconds
-_MOST_BYTES: Final = 1 << 26  # of counts that are kept; those of few takers are counted each time
-_NOBODY: Final = np.empty(0, np.int64)
+_MOST_BYTES: Final = 1 << 26  # of cached counts; those of rare items are counted each time
+_NO_USERS: Final = np.empty(0, np.int64)
 
 
 class ItemMeans(NamedTuple):
-    """Means over the takers of each item, some users left out."""
+    """Means over the consumers of each item, without some users."""
 
     support: NDArray[np.int64]
     place: NDArray[np.float64]
-    """Where in their profile users take it: 0 first, 1 last; ½ if nobody did."""
+    """Mean position in profiles: 0 first, 1 last; ½ without consumers."""
     time: NDArray[np.float64]
-    """When, in days; 0 if nobody did."""
+    """Mean time in days; 0 without consumers."""
 
     def at(self, items: NDArray[np.int64]) -> ItemMeans:
-        """Return those of some items."""
+        """Return the means of some items."""
         return ItemMeans(self.support[items], self.place[items], self.time[items])
 
     def padded(self, n_items: int) -> ItemMeans:
-        """Return those of as many items; nobody took the new ones."""
+        """Return the means of `n_items` items; the new ones have no consumers."""
         more = n_items - len(self.support)
         new = np.zeros(more, dtype=np.int64), np.full(more, 0.5), np.zeros(more)
         return ItemMeans(*map(np.concatenate, zip(self, new, strict=True)))
 
 
-class ItemFacts:
-    """Sums over the takers of each item."""
+class ItemSums:
+    """Sums over the consumers of each item."""
 
     def __init__(self, interactions: Interactions) -> None:
         self._interactions = interactions
@@ -64,7 +64,7 @@ class ItemFacts:
             np.add.at(sums, interactions.item_codes, value)
 
     def without(self, users: tuple[int, ...]) -> ItemMeans:
-        """Return the means over all users but some."""
+        """Return the means over all other users."""
         sums = self._sums.copy() if users else self._sums
         for user in users:
             where = slice(*self._interactions.offsets[user : user + 2])
@@ -83,24 +83,24 @@ def _places(place: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.i
     return _STEPS * place // np.maximum(length - 1, 1)
 
 
-class Near:
-    """Counts of what was taken soon after each item, made when first asked for.
+class WindowCounts:
+    """Counts of items consumed soon after each item, computed on demand.
 
     Parameters
     ----------
     following : Spans
-        What follows each item, for each who took it.
+        What follows each item, for each of its consumers.
     """
 
     def __init__(self, following: Spans) -> None:
         self._spans = following
         consumers = np.diff(following.offsets)
-        # Reading a row of counts takes as long as counting the few that follow a rare item.
-        often = np.flatnonzero(consumers * WINDOWS[-1] >= len(consumers))
+        # For a rare item, counting the few followers is as fast as reading a row of counts.
+        frequent = np.flatnonzero(consumers * WINDOWS[-1] >= len(consumers))
         most = _MOST_BYTES // max(4 * len(WINDOWS) * len(consumers), 1)
-        self._is_kept = np.zeros(len(consumers), dtype=bool)
-        self._is_kept[often[np.argsort(-consumers[often], kind="stable")[:most]]] = True
-        self._kept: dict[int, NDArray[np.float32]] = {}
+        self._is_cached = np.zeros(len(consumers), dtype=bool)
+        self._is_cached[frequent[np.argsort(-consumers[frequent], kind="stable")[:most]]] = True
+        self._cache: dict[int, NDArray[np.float32]] = {}
 
     def shares(
         self,
@@ -110,26 +110,26 @@ class Near:
         columns: NDArray[np.int64] | None,
         n_items: int,
     ) -> NDArray[np.float32]:
-        """Sum ``parts[k]`` over the users who took a column's item soon after ``last[k]``.
+        """Sum ``parts[k]`` over the users who consumed a column's item soon after ``last[k]``.
 
         Parameters
         ----------
         last : array of int
-            Items.
+            Item codes.
         parts : array of float32
-            What a user weighs after each of them.
+            Weight of a user after each of these items.
         own_ends : array of int
-            Where the flat profiles of the users to leave out end.
+            End of the flat profile of each user to leave out.
         columns : array of int, optional
-            By default all of `n_items`; what has come since all was counted has nothing.
+            Item codes; by default all. Items newer than the full count have 0.
         n_items : int
-            How many items there are.
+            Number of items.
 
         Returns
         -------
         array of float32, windows × columns
         """
-        n_then = len(self._is_kept)
+        n_then = len(self._is_cached)
         n_columns = n_items if columns is None else len(columns)
         out = np.zeros((len(WINDOWS), n_columns), np.float32)
         found = out[:, :n_then] if columns is None else out
@@ -145,26 +145,26 @@ class Near:
         return out
 
     def _counts(self, item: int) -> NDArray[np.float32]:
-        """Return how many took each item soon after one, which is kept if that takes long."""
-        counts = self._kept.get(item)  # whole numbers, exact in 32 bits
+        """Return how many users consumed each item soon after one; cached if that is slow."""
+        counts = self._cache.get(item)  # whole numbers, exact in 32 bits
         if counts is None:
-            counts = np.zeros((len(WINDOWS), len(self._is_kept)), np.float32)
-            self._add(item, _NOBODY, 1, counts)
-            if self._is_kept[item]:  # another thread may do so at once: both write the same
-                self._kept[item] = counts
+            counts = np.zeros((len(WINDOWS), len(self._is_cached)), np.float32)
+            self._add(item, _NO_USERS, 1, counts)
+            if self._is_cached[item]:  # a concurrent thread writes the same
+                self._cache[item] = counts
         return counts
 
     def _add(
         self, item: int, ends: NDArray[np.int64], by: int, counts: NDArray[np.float32]
     ) -> None:
         spans = self._spans
-        _add_near(
+        _add_window_counts(
             item, by, WINDOWS, ends, spans.offsets, spans.starts, spans.stops, spans.items, counts
         )
 
 
 @njit(nogil=True, cache=True)
-def _add_near(
+def _add_window_counts(
     last: int,
     by: int,
     windows: NDArray[np.int64],
@@ -175,18 +175,18 @@ def _add_near(
     items: NDArray[np.uint32],
     counts: NDArray[np.float32],
 ) -> None:
-    """Add `by` for each user who took an item soon after `last`, to ``counts[w]``.
+    """Add `by` to ``counts[w]`` for each user who consumed an item soon after `last`.
 
-    That is among the next ``windows[w]`` items, which ascend, but not among those of the window
-    before. Spans are as in `surerec.precedence`; only the users whose profiles end at `ends`, or
-    all if there are none.
+    Soon means among the next ``windows[w]`` items, but outside the window before; windows ascend.
+    Spans are as in `surerec.precedence`. Only users whose profiles end at `ends` count, or all
+    users if `ends` is empty.
     """
     for span in range(span_offsets[last], span_offsets[last + 1]):
         stop = np.int64(stops[span])
-        is_asked = len(ends) == 0
+        is_included = len(ends) == 0
         for end in ends:
-            is_asked |= stop == end
-        if not is_asked:
+            is_included |= stop == end
+        if not is_included:
             continue
         begin = np.int64(starts[span])
         reached = begin

@@ -1,4 +1,4 @@
-"""Ridge regressions over items that leave users out exactly: EASE, and one from past to future."""
+"""Ridge regressions over items with exact leave-out of users: EASE, and past to future."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
 
 
 MOST_ITEMS: Final = 10_000
-"""Items of the ridge at the most, the most popular: 800 MB; the others score 0."""
+"""Maximum number of items, the most popular ones (800 MB); the others score 0."""
 MOST_FORWARD_ITEMS: Final = 5_000
-"""Items of the ridge from past to future, in two matrices of 200 MB."""
+"""Maximum number of items of the forward ridge (two matrices of 200 MB)."""
 _ROWS_AT_ONCE: Final = 64
 _TILE = 512  # columns: sums and four rows of them stay in the first-level cache
 
 
 class RidgeQuery(NamedTuple):
-    """A weighted history, and whom to leave out."""
+    """A weighted history, and the profiles of users to leave out."""
 
     history: NDArray[np.int64]
     weights: NDArray[np.float64]
-    """Several weightings of the history, a row each."""
+    """Weightings of the history, one row each."""
     own: Sequence[NDArray[np.int64]]
-    """The whole profile of each user to leave out, in time order; empty for nobody."""
+    """Whole profile of each user to leave out, in time order."""
 
     def of_own(self) -> RidgeQuery:
-        """Return the same of those left out alone."""
+        """Return the query of the users left out, without the history."""
         return RidgeQuery(self.history[:0], self.weights[:0, :0], self.own)
 
 
@@ -56,7 +56,7 @@ class BaseRidge(ABC):
 
     @property
     def n_items(self) -> int:
-        """Number of items that it knows."""
+        """Number of items of the regression."""
         return len(self.inverse)
 
     def __repr__(self) -> str:
@@ -64,21 +64,18 @@ class BaseRidge(ABC):
         return f"{type(self).__name__}({self.n_items:,} items, {in_words(n_bytes)})"
 
     def score(
-        self,
-        queries: Sequence[RidgeQuery],
-        n_items: int,
-        columns: NDArray[np.int64] | None = None,
+        self, queries: Sequence[RidgeQuery], n_items: int, columns: NDArray[np.int64] | None = None
     ) -> list[NDArray[np.float64]]:
-        """Score items for each query, a row for each weighting; rows are read for all together.
+        """Return the scores for each query, one row per weighting.
 
         Parameters
         ----------
         queries : sequence of RidgeQuery
-            What to score by.
+            Histories and users to leave out.
         n_items : int
-            Number of items; those that it does not know score 0.
+            Number of items; those outside the regression score 0.
         columns : array of int, optional
-            The items to score; by default all.
+            Items to score; by default all.
         """
         if columns is not None and any(query.own for query in queries):
             return [scores[:, columns] for scores in self.score(queries, n_items)]
@@ -95,10 +92,10 @@ class BaseRidge(ABC):
     def _expected(
         self, queries: Sequence[RidgeQuery], columns: NDArray[np.int64] | None
     ) -> Iterator[NDArray[np.float64]]:
-        """Score the items that it knows, or some of them if nobody is left out."""
+        """Yield the scores of the regression's items; of `columns` only without leave-out."""
 
     def _table(self, query: RidgeQuery) -> _Table:
-        """Return the rows that a history and some users' items need, and their weights."""
+        """Return the rows needed for a history and for users to leave out, and their weights."""
         items = np.concatenate([query.history[:0], *query.own])
         owners = np.repeat(np.arange(len(query.own)), [len(each) for each in query.own])
         return _rows_and_weights(
@@ -107,12 +104,12 @@ class BaseRidge(ABC):
 
 
 class Ridge(BaseRidge):
-    """Regresses every item on all the others, with the diagonal at zero.
+    """Regression of every item on all others, with a zero diagonal.
 
     With ``P = (XᵀX + λI)⁻¹`` over users' profiles X, the weight of item i for item j is
     ``−P[i, j] / P[j, j]`` (EASE: Steck, 2019). A user x is left out by a rank-one downdate,
-    ``P′ = P + P x xᵀ P / (1 − xᵀ P x)``, of which only sums of rows are needed; several at once by
-    one of their rank, ``P′ = P + P Xᵀ (I − X P Xᵀ)⁻¹ X P``.
+    ``P′ = P + P x xᵀ P / (1 − xᵀ P x)``, which needs only sums of rows. Several users are left out
+    by ``P′ = P + P Xᵀ (I − X P Xᵀ)⁻¹ X P``.
     """
 
     @classmethod
@@ -126,19 +123,21 @@ class Ridge(BaseRidge):
         interactions : Interactions
             The profiles.
         strength : float, default=1.5
-            λ for each user: so much of a co-occurrence is forgotten however many users there are.
+            λ per user, so that the shrinkage does not depend on the number of users.
         most_items : int, default=10,000
-            How many items at the most; fewer if memory is short.
+            Maximum number of items; fewer if memory is short.
         """
-        room = int((available_memory() // 32) ** 0.5)  # the matrix, its factor, and air
-        n_items = _whole_classes(interactions, min(most_items, room))
+        most_fitting = int(
+            (available_memory() // 32) ** 0.5
+        )  # the matrix, its factor, and a reserve
+        n_items = _whole_classes(interactions, min(most_items, most_fitting))
         penalty = strength * interactions.n_users
         items = interactions.item_codes
         return cls(_inverse(interactions.offsets, items, interactions.n_items, n_items, penalty))
 
     @cached_property
     def _diagonal(self) -> NDArray[np.float64]:
-        """The diagonal side by side: in the matrix each is a miss of every cache."""
+        """Contiguous copy of the diagonal, to avoid cache misses."""
         return np.ascontiguousarray(self.inverse.diagonal())
 
     def _expected(
@@ -159,11 +158,11 @@ class Ridge(BaseRidge):
 
 @dataclass(frozen=True, repr=False)
 class ForwardRidge(BaseRidge):
-    """Regresses second halves of profiles, Y, on first halves, X.
+    """Regression of second halves of profiles, Y, on first halves, X.
 
-    With ``P = (XᵀX + λI)⁻¹`` the weights are ``B = P Xᵀ Y``. Without a user who took x, then y,
-    they are ``B − P x (y − xᵀB) / (1 − xᵀ P x)``, exactly; several are left out at once by their
-    residuals and a small system in the place of the quotient.
+    With ``P = (XᵀX + λI)⁻¹`` the weights are ``B = P Xᵀ Y``. Without a user who consumed x,
+    then y, they are exactly ``B − P x (y − xᵀB) / (1 − xᵀ P x)``. For several users, a small linear
+    system replaces the quotient.
     """
 
     weights: NDArray[np.float64]
@@ -179,14 +178,19 @@ class ForwardRidge(BaseRidge):
         interactions : Interactions
             The profiles.
         strength : float, default=0.5
-            λ for each user.
+            λ per user.
         most_items : int, default=5,000
-            How many items at the most; fewer if memory is short.
+            Maximum number of items; fewer if memory is short.
         """
         from scipy import sparse  # noqa: PLC0415  # slow to import, and not needed by other measures
 
-        room = int((available_memory() // 48) ** 0.5)  # two matrices, a factor, and air
-        n_items, n_users = _whole_classes(interactions, min(most_items, room)), interactions.n_users
+        most_fitting = int(
+            (available_memory() // 48) ** 0.5
+        )  # two matrices, a factor, and a reserve
+        n_items, n_users = (
+            _whole_classes(interactions, min(most_items, most_fitting)),
+            interactions.n_users,
+        )
         lengths, items = np.diff(interactions.offsets), interactions.item_codes
         owners = np.repeat(np.arange(n_users), lengths)
         place = np.arange(len(owners)) - interactions.offsets[owners]
@@ -218,7 +222,7 @@ class ForwardRidge(BaseRidge):
             for query in queries
         ]
         tables = [self._table(query) for query in firsts]
-        # What the inverse says of those left out: by rows of theirs, as it is symmetric.
+        # Sums of the inverse over the items of users left out; by rows, as it is symmetric.
         left_out = [self._table(query.of_own()) for query in firsts if query.own]
         of_own = _sum_tables(self.inverse, left_out, None)
         all_sums = _sum_tables(self.weights, tables, columns)
@@ -237,13 +241,13 @@ class ForwardRidge(BaseRidge):
 def _leave_out(
     n: int, table: _Table, own: NDArray[np.float64], residuals: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the residuals of users left out, solved, and what they move each of `n` sums by.
+    """Return the solved residuals of users left out, and the correction of each of `n` sums.
 
-    `own` is, for each of these users, the sum of the inverse over their first half, or over all.
+    `own` has, for each of these users, the sum of the inverse over the user's (first) items.
     """
     rows, weights = table
     added = weights @ own[:, rows].T
-    # Of one user, in (0, 1]: what of them the others do not say.
+    # For one user in (0, 1]: one minus the leverage.
     left = np.eye(len(own)) - added[n:]
     if len(own) == 1:
         moved = residuals / left
@@ -253,10 +257,10 @@ def _leave_out(
 
 
 def _whole_classes(interactions: Interactions, most_items: int) -> int:
-    """Return how many of the most popular items a ridge knows, at most so many.
+    """Return the number of most popular items to regress on, at most `most_items`.
 
-    All items of one support or none: else a ridge that knows only some of them would tell an item
-    that a user left out consumed from others that as many users did.
+    Items of equal support are all in or all out. Otherwise the regression would distinguish items
+    that a left-out user consumed from others of the same support.
     """
     if interactions.n_items <= most_items:
         return interactions.n_items
@@ -265,11 +269,7 @@ def _whole_classes(interactions: Interactions, most_items: int) -> int:
 
 
 def _inverse(
-    starts: NDArray[np.int64],
-    items: NDArray[np.uint32],
-    n_items: int,
-    n_wanted: int,
-    penalty: float,
+    starts: NDArray[np.int64], items: NDArray[np.uint32], n_items: int, n_kept: int, penalty: float
 ) -> NDArray[np.float64]:
     """Return ``(XᵀX + λI)⁻¹`` of the most popular items.
 
@@ -281,14 +281,14 @@ def _inverse(
     begins, ends = np.repeat(starts[:-1], lengths), np.repeat(starts[1:], lengths)
     offsets, places = group_rows(items, n_items)
     profiles = Spans(offsets, begins[places], ends[places], items)
-    gram = np.empty((n_wanted, n_wanted))
+    gram = np.empty((n_kept, n_kept))
 
     def fill(first: int) -> None:
-        last = min(first + _ROWS_AT_ONCE, n_wanted)
-        gram[first:last] = profiles.count_rows((first, last))[:, :n_wanted]
+        last = min(first + _ROWS_AT_ONCE, n_kept)
+        gram[first:last] = profiles.count_rows((first, last))[:, :n_kept]
 
-    list(run_blocks(fill, range(0, n_wanted, _ROWS_AT_ONCE)))
-    gram.flat[:: n_wanted + 1] += penalty
+    list(run_blocks(fill, range(0, n_kept, _ROWS_AT_ONCE)))
+    gram.flat[:: n_kept + 1] += penalty
     factor = linalg.cholesky(gram, lower=True, overwrite_a=True, check_finite=False)
     inverse, failed = linalg.lapack.dpotri(factor, lower=True, overwrite_c=True)
     assert not failed  # noqa: S101  # a positive definite matrix has an inverse
@@ -299,7 +299,7 @@ def _inverse(
 def _sum_tables(
     matrix: NDArray[np.float64], tables: Sequence[_Table], columns: NDArray[np.int64] | None
 ) -> Iterator[NDArray[np.float64]]:
-    """Sum rows of a matrix by each row of the tables' weights, at some columns or at all."""
+    """Yield the weighted sums of rows for each table, at some columns or at all."""
     if columns is not None:
         for rows, weights in tables:
             picked = _pick(matrix, rows, columns)
@@ -325,10 +325,10 @@ def _rows_and_weights(
     n_own: int,
     n_items: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the rows that a history and users' items need, ascending, and their weights.
+    """Return the rows needed for a history and for users' items, ascending, and their weights.
 
-    First by each weighting of the history, then 1 for each of the items of each owner. Items from
-    `n_items` on have no row.
+    The weightings of the history come first, then one row of ones per owner. Items from `n_items`
+    on have no row.
     """
     slots = np.full(n_items, -1)
     for item in history:
@@ -377,9 +377,8 @@ def _sum_rows(
 ) -> None:
     """Write ``out[q, w] = Σ weights[w, k] · matrix[rows[k]]`` for every column.
 
-    The rows of query ``q`` are those from ``starts[q]`` to ``starts[q + 1]``. They are added in
-    their order, but four of them are read for each time that a sum is. What several queries read of
-    a tile of columns is still in a cache.
+    The rows of query ``q`` are those from ``starts[q]`` to ``starts[q + 1]``, added in their order.
+    Four rows are read per access to a sum. Queries that share rows of a tile find them in a cache.
     """
     n_columns = matrix.shape[1]
     for left in range(0, n_columns, _TILE):
@@ -409,7 +408,7 @@ def _pick(
     """Return some columns of some rows."""
     picked = np.empty((len(rows), len(columns)))
     for k in range(len(rows)):
-        row, room = matrix[rows[k]], picked[k]
+        row, to = matrix[rows[k]], picked[k]
         for j in range(np.uint64(len(columns))):
-            room[j] = row[columns[j]]
+            to[j] = row[columns[j]]
     return picked

@@ -1,4 +1,4 @@
-"""The learned measure as a scorer over statistics, how it is fitted, and what is saved of it."""
+"""The measure "learned": its scorer, its training and its saved state."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from surerec._threads import one_thread
 from surerec.measures._folds import folds_of
 from surerec.measures._scorer import Contribution, Measure, Scorer
 from surerec.measures.als import AlsSettings, Factorisation
-from surerec.measures.learned._features import EXTRAS, Asked, Features, extras_of
-from surerec.measures.learned._growing import contributions
-from surerec.measures.learned._measure import LearnedModel
+from surerec.measures.learned._features import EXTRAS, FeatureQuery, Features, extras_of
+from surerec.measures.learned._model import LearnedModel
 from surerec.measures.learned._ridge import ForwardRidge, Ridge
+from surerec.measures.learned._training import contributions
 from surerec.measures.learned._trees import Trees, read_trees, write_trees
 
 if TYPE_CHECKING:
@@ -39,20 +39,20 @@ _FACTORS: Final = "als_"
 
 
 class LearnedScorer(Scorer):
-    """A learned measure over precedence statistics; see :class:`surerec.measures.Scorer`.
+    """Scores by a trained model over precedence statistics; see :class:`surerec.measures.Scorer`.
 
     Parameters
     ----------
     statistics : PrecedenceStatistics
-        The counts, made from profiles.
+        Precedence counts with profiles.
     learned : LearnedModel
-        What was learned, from these statistics or from earlier ones.
+        Model trained on these statistics or on earlier ones.
     ridge : Ridge, optional
-        Of the same profiles, where several scorers share it; by default it is fitted here.
+        Ridge regression on the same profiles, to share between scorers; fitted by default.
     forward : ForwardRidge, optional
-        The same of the ridge from past to future, where its features were kept.
+        Ridge regression from past to future; fitted by default if the model uses it.
     factors : Factorisation, optional
-        The same of the matrix factorisation.
+        Matrix factorisation; trained by default if the model uses it.
 
     Examples
     --------
@@ -85,45 +85,45 @@ class LearnedScorer(Scorer):
         self.statistics = statistics
         self.learned = learned
         if factors is None and "matrix factorisation" in extras:
-            # For each fold of users, dealt as those of the trees are.
-            how = AlsSettings(
+            # Users are assigned to the same folds as for the trees.
+            settings = AlsSettings(
                 folds=int(learned.params["n_folds"]),
                 random_state=int(learned.params["random_state"]),
             )
-            factors = Factorisation.train(statistics.counted, how)
+            factors = Factorisation.train(statistics.counted, settings)
         self._features = Features(statistics, ridge, extras, forward, factors)
         folds = [read_trees(text, len(names)) for text in learned.folds]
         self._trees = [Trees.of(trees) for trees in folds]
-        self._looked_at = [_looked_at(trees, names) for trees in folds]
-        # Written anew: LightGBM does not look where a text leads it.
+        self._used_extras = [_used_extras(trees, names) for trees in folds]
+        # Written again from checked trees: LightGBM does not validate the text that it reads.
         self._texts = [write_trees(trees, names) for trees in folds]
 
     @property
     def ridge(self) -> Ridge:
-        """The ridge regression behind it, to share with other scorers of these statistics."""
+        """The ridge regression, to share with other scorers of these statistics."""
         return self._features.ridge
 
     def on(self, statistics: PrecedenceStatistics) -> LearnedScorer:
-        """Return the same on other counts of the same profiles: nothing is learned again."""
-        made = self._features
+        """Return the same model on other counts of the same profiles, without training."""
+        own = self._features
         return LearnedScorer(
-            statistics, self.learned, ridge=made.ridge, forward=made.forward, factors=made.factors
+            statistics, self.learned, ridge=own.ridge, forward=own.forward, factors=own.factors
         )
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """Name of the measure."""
         return "learned"
 
     def score_query(self, query: Query) -> NDArray[np.float64]:
-        """Score every item: the log-odds that it is taken next, within the horizon.
+        """Return the log-odds of every item that it is consumed within the horizon.
 
-        A user to leave out is left out of all counts, and scored by the trees that never saw them.
+        Users to leave out are left out of all counts, and scored by the trees of their own fold.
         """
         return next(self._score([query]))
 
     def score_many(self, queries: Sequence[Query]) -> NDArray[np.float64]:
-        """Score every item for several queries, in this thread."""
+        """Score every item for several queries, on this thread."""
         starts = range(0, len(queries), self.at_once)
         with one_thread():
             return np.stack(
@@ -131,16 +131,16 @@ class LearnedScorer(Scorer):
             )
 
     def _score(self, queries: Sequence[Query]) -> Iterator[NDArray[np.float64]]:
-        """Yield the scores of each query; what ridges expect is found together."""
+        """Yield the scores of each query; ridge regressions score all queries together."""
         n_items = self.statistics.n_items
         for query in queries:
             query.within(n_items, self.statistics.n_user_codes)
         folds = [self.learned.fold_for(query.users, query.history) for query in queries]
-        asked = [
-            Asked(query.history, query.users, self._looked_at[fold])
+        feature_queries = [
+            FeatureQuery(query.history, query.users, self._used_extras[fold])
             for query, fold in zip(queries, folds, strict=True)
         ]
-        found = self._features.of_many(asked)
+        found = self._features.of_many(feature_queries)
         for query, fold, features in zip(queries, folds, found, strict=True):
             n_known = n_items - len(self.statistics.unknown_without(query.users))
             scores = np.full(n_items, self.learned.base(fold, len(query.history), n_known))
@@ -148,44 +148,44 @@ class LearnedScorer(Scorer):
             yield scores
 
     def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the fold of each user, of which neither trees nor factors have seen anybody."""
+        """Return the fold of each user; neither trees nor factors were trained on its users."""
         folds, factors = folds_of(self.learned.fold_of, users), self._features.factors
         if factors is None:
             return folds
-        # The same, but that on newer data factors are trained anew and everybody is dealt.
+        # On newer data, factors are trained again, and their folds differ from those of the trees.
         both = (folds + 1) * (factors.settings.folds + 1) + folds_of(factors.fold_of, users) + 1
         return np.asarray(both - 1)
 
     def value(
         self,
         scores: NDArray[np.float64],
-        history_length: int | NDArray[np.int64],  # noqa: ARG002  # as other measures need it
+        history_length: int | NDArray[np.int64],  # noqa: ARG002  # other measures need it
         n_users: int,  # noqa: ARG002
     ) -> NDArray[np.float64]:
-        """Turn scores into the probability that the item is taken within the horizon."""
-        return np.asarray(0.5 * (1 + np.tanh(scores / 2)))  # the logistic curve, never overflowing
+        """Return the probability that an item is consumed within the horizon."""
+        return np.asarray(0.5 * (1 + np.tanh(scores / 2)))  # the logistic function without overflow
 
     def contributions(self, query: Query, item: int) -> tuple[Contribution, ...]:
-        """Return what moved the score of one item: each feature in words, its value, what it moved.
+        """Return the contribution of each feature to the score of one item, strongest first.
 
-        In log-odds against the average training example, the strongest first (TreeSHAP).
+        Contributions are log-odds relative to the average training example (TreeSHAP).
         """
         column = np.array([item], dtype=np.int64)
         values = self._features.of(query.history, without=query.users, columns=column)[:, 0]
         fold = self.learned.fold_for(query.users, query.history)
-        moved = contributions(self._texts[fold], values)[:-1]
-        words = self._features.in_words.values()
-        found = zip(words, values.tolist(), moved.tolist(), strict=True)
+        shap = contributions(self._texts[fold], values)[:-1]
+        described = self._features.descriptions.values()
+        found = zip(described, values.tolist(), shap.tolist(), strict=True)
         return tuple(
             sorted((Contribution(*each) for each in found), key=lambda each: -abs(each.by))
         )
 
     def about(self, query: Query) -> str:
-        """Return which ingredients the trees of the user's fold have, and why."""
+        """Return a sentence on the components of the trees of the user's fold."""
         return self.learned.about(self.learned.fold_for(query.users, query.history))
 
     def state(self) -> State:
-        """Return what is saved, ridges and factors included: opening it learns nothing again."""
+        """Return the saved state, with ridges and factors, so that loading trains nothing."""
         learned, features = self.learned, self._features
         settings = {
             "feature_names": learned.feature_names,
@@ -205,31 +205,31 @@ class LearnedScorer(Scorer):
         return found
 
 
-def _looked_at(trees: Sequence[Tree], names: Sequence[str]) -> tuple[str, ...]:
-    """Return the ingredients by whose features some tree splits."""
+def _used_extras(trees: Sequence[Tree], names: Sequence[str]) -> tuple[str, ...]:
+    """Return the optional features that some tree splits by."""
     split = {names[feature] for tree in trees for feature in tree.features}
     return tuple(each for each, more in EXTRAS.items() if not split.isdisjoint(more))
 
 
 class LearnedMeasure(Measure):
-    """Trees trained on other users' futures.
+    """Boosted trees trained on what other users consumed next.
 
     Parameters
     ----------
     learned : LearnedModel, optional
-        What was learned before, to be used as it is. Its folds are of users by code: if it was
-        learned from other data, only people who were in neither are surely scored by what was not
-        learned from them.
+        A trained model, used as it is. Its folds go by user codes. With a model from other data,
+        only users who are in neither data set are surely scored by trees that were not trained on
+        them.
     random_state : int, default=0
-        Of the training.
+        Seed of the training.
     horizon, window
-        The future to train for; see :meth:`LearnedModel.train`.
+        The period to predict; see :meth:`LearnedModel.train`.
     """
 
     name = "learned"
     stored = "learned"
     grows = True
-    stays = "trees, ridges, factors and what else is known of items"
+    stays = "trees, ridge regressions, factors and item statistics other than counts"
 
     def __init__(
         self,
@@ -246,7 +246,7 @@ class LearnedMeasure(Measure):
         self.refits = learned is None
 
     def fit(self, statistics: PrecedenceStatistics) -> Scorer:
-        """Train on these statistics, or take what was learned before."""
+        """Train on these statistics, or use the given model."""
         learned = self.learned or LearnedModel.train(
             statistics, horizon=self.horizon, window=self.window, random_state=self.random_state
         )
@@ -258,33 +258,33 @@ class LearnedMeasure(Measure):
         statistics: PrecedenceStatistics,
         earlier_users: NDArray[np.integer] | None = None,
     ) -> Scorer:
-        """Keep the trees, under the codes by which users go now."""
-        assert isinstance(scorer, LearnedScorer)  # noqa: S101  # as `fit` made it
+        """Keep the trees, for users under their present codes."""
+        assert isinstance(scorer, LearnedScorer)  # noqa: S101  # the result of `fit`
         learned = scorer.learned
         if earlier_users is not None:
             learned = learned.renumbered(earlier_users)
         return LearnedScorer(statistics, learned)
 
     def grown(self, scorer: Scorer, statistics: PrecedenceStatistics) -> Scorer:
-        """Keep all that was learned, on counts that have grown."""
-        assert isinstance(scorer, LearnedScorer)  # noqa: S101  # as `fit` made it
+        """Keep the trained model on counts that have grown."""
+        assert isinstance(scorer, LearnedScorer)  # noqa: S101  # the result of `fit`
         newer = statistics.grown_from(scorer.statistics)
         return scorer.on(newer)
 
     def from_state(self, statistics: PrecedenceStatistics, state: State) -> Scorer:
-        """Read back what was learned, so that opening a model learns nothing again."""
-        counted = statistics.counted  # what grows has the state of what it grew from
+        """Load the trained model without training."""
+        counted = statistics.counted  # the state belongs to the counts before any growth
         of_factors, (arrays, texts) = state.split(_FACTORS)
         try:
             settings = json.loads(texts["settings"])
             intercepts = [float(value) for value in settings["intercepts"]]
             feature_names = [str(name) for name in settings["feature_names"]]
             params = dict(settings["params"])
-            is_future = _check_future(params, len(intercepts))
-            _check_ingredients(params, len(intercepts))
+            has_horizon = _check_horizon(params, len(intercepts))
+            _check_components(params, len(intercepts))
         except (TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise ValueError("the settings are not those of a learned measure") from error
-        if not intercepts or not np.isfinite(intercepts).all() or not is_future:
+        if not intercepts or not np.isfinite(intercepts).all() or not has_horizon:
             raise ValueError("the settings are not those of a learned measure")
         folds = [texts[_text(fold)] for fold in range(len(intercepts))]
         extras = extras_of(feature_names)
@@ -312,8 +312,8 @@ class LearnedMeasure(Measure):
         )
 
 
-def _check_future(params: dict[str, Any], n_folds: int) -> bool:
-    """Return whether the future that it was trained for is one, and make numbers of it."""
+def _check_horizon(params: dict[str, Any], n_folds: int) -> bool:
+    """Return whether the stored horizon is valid, and convert its numbers."""
     horizon = float(params["horizon"])
     if params.get("n_next") is None:
         params["horizon"] = horizon
@@ -322,17 +322,17 @@ def _check_future(params: dict[str, Any], n_folds: int) -> bool:
     return len(n_next) == n_folds and all(0 < each < np.inf for each in (horizon, *n_next))
 
 
-def _check_ingredients(params: dict[str, Any], n_folds: int) -> None:
-    """Refuse ingredients that are none."""
-    params["ingredients"] = [
+def _check_components(params: dict[str, Any], n_folds: int) -> None:
+    """Raise if the stored components are invalid."""
+    params["components"] = [
         {
-            "kept": [str(name) for name in each["kept"]],
+            "selected": [str(name) for name in each["selected"]],
             "gains": {str(name): float(gain) for name, gain in each["gains"].items()},
         }
-        for each in params["ingredients"]
+        for each in params["components"]
     ]
-    if len(params["ingredients"]) != n_folds:
-        raise ValueError("the ingredients are not those of the folds")
+    if len(params["components"]) != n_folds:
+        raise ValueError("the components are not those of the folds")
 
 
 def _text(fold: int) -> str:

@@ -1,13 +1,14 @@
-"""Sums over the rows of a profile, a strip of columns at a time in vector registers.
+"""Sums over the rows of a profile, computed in vector registers for a strip of columns at a time.
 
-Eleven sums of a column stay in registers from the first row to the last, and its ratios in the
-nearest cache, where their median is found: three to four times as fast as loops over arrays.
-Everything is in 32-bit lanes, one lane a column, so that a column's value does not depend on which
-other columns are computed with it: a user left out leaves no trace, not even in a last bit.
+Eleven sums of a column stay in registers from the first row to the last. Its ratios stay in the
+first-level cache, where their median is found. This is three to four times as fast as loops over
+arrays. Each column has one 32-bit lane, so that its value does not depend on the other columns. A
+user left out therefore leaves no trace, not even in the last bit.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from surerec.measures._vectors import Lanes, aligned_room, middles_of_strip
+from surerec.measures._vectors import Lanes, aligned_empty, middles_of_strip
 from surerec.precedence.kernels import load
 
 if TYPE_CHECKING:
@@ -41,40 +42,40 @@ if TYPE_CHECKING:
     LAST_SHARE,
     MIDDLE_RATIO,
 ) = range(13)
-"""The rows of what is summed; cosines still need their column's length, and means their divisor."""
+"""Rows of the sums; cosines still need the column's norm, and means their divisor."""
 N_SUMS: Final = 13
 N_LAST: Final = 5
-"""Items of a profile that are its last."""
+"""Number of items that count as the last ones of a profile."""
 
 _HIGHEST = (HIGH_SHARE, HIGH_RATIO, HIGH_COSINE)
 _N_ADDED = 11  # all but the last two
 _STRIP = 32  # columns: 16-bit counts of them fill a cache line
 _BLOCK = 1024  # columns, a multiple of a strip's, that a thread sums at a time
 _NEVER = (1 << 31) - 1
-_AHEAD = 128  # bytes: rows are far from each other, and no processor guesses where strips go on
+_AHEAD = 128  # bytes to prefetch: rows are far apart, which hardware prefetchers do not predict
 _CONSUMED, _PART, _LENGTH, _RECENT = range(4)
-_STEPS = 65536.0  # of a ratio between 0 and 1 in which medians are found
-_FULL = (1 << 16) - 1  # stands for a ratio of 1, which has one step more
-_MOST_ROWS = (1 << 16) - 1  # the latest of a profile, whose median is found
+_STEPS = 65536.0  # resolution of the median of ratios between 0 and 1
+_FULL = (1 << 16) - 1  # stands for a ratio of 1, which would need one step more
+_MOST_ROWS = (1 << 16) - 1  # the median is over the latest rows
 
 
 class _Rows(NamedTuple):
-    """The rows of a profile, and what is needed of each of them."""
+    """The rows of a profile with their weights and instants."""
 
     forward: NDArray[np.unsignedinteger]
     reverse: NDArray[np.unsignedinteger]
     places: NDArray[np.int64]
-    """Of each row in `forward`, and in `reverse`."""
+    """Position of each row in `forward` and in `reverse`."""
     numbers: NDArray[np.float32]
-    """How many took each row's item, one over it, one over its root, and its weight by recency."""
+    """Support of each row's item, its reciprocal, its reciprocal root, and the recency weight."""
     instants: NDArray[np.int32]
-    """When the user to leave out took each row's item: the largest number, and −1, for never."""
+    """When the left-out user consumed each row's item; `_NEVER` and −1 for never."""
     of_columns: NDArray[np.int32]
-    """When they took each column's item; −1 for never."""
+    """When the left-out user consumed each column's item; −1 for never."""
 
 
 class _SumStrip(Lanes):
-    """Emits code over the rows of one strip."""
+    """Emits code for the rows of one strip."""
 
     def __init__(self, context: Any, builder: Any, kind: Any, rows: Any, column: Any) -> None:
         super().__init__(context, builder, _STRIP)
@@ -92,16 +93,16 @@ class _SumStrip(Lanes):
         return self.builder.mul(number, ir.Constant(self._intp, n))
 
     def _entry(self, array: int, line: int, row: Any, kind: Any, n_bytes: int) -> Any:
-        """Read a number of a row from a line of one of the arrays."""
+        """Load the entry of a row from one line of an array."""
         start = self.at(self._starts[array], self._times(self._strides[array], line))
         return self.load(self.at(start, self._times(row, n_bytes)), kind, n_bytes)
 
     def number(self, line: int, row: Any) -> Any:
-        """Return one of the numbers of a row, everywhere."""
+        """Return one of the numbers of a row in all lanes."""
         return self.spread(self._entry(3, line, row, ir.FloatType(), 4))
 
     def counts(self, side: int, row: Any) -> Any:
-        """Return the counts of a row, forward or reverse, without the user's own."""
+        """Return the counts of a row, forward or reverse, without the left-out user."""
         builder, width = self.builder, self._widths[side]
         place = builder.mul(self._entry(2, side, row, self._intp, 8), self._strides[side])
         column = self._times(self._column, width // 8)
@@ -115,7 +116,7 @@ class _SumStrip(Lanes):
         return builder.uitofp(wide, self.floats())
 
     def higher(self, one: Any, other: Any) -> Any:
-        """Return the higher of two in each lane."""
+        """Return the maximum of each lane."""
         return self.builder.select(self.builder.fcmp_ordered(">", other, one), other, one)
 
     def steps(self, ratio: Any) -> Any:
@@ -137,7 +138,7 @@ class _SumStrip(Lanes):
 def _sum_strip(
     _context: Any, rows: Any, n_rows: Any, n_last: Any, column: Any, steps: Any, found: Any
 ) -> Any:
-    """Add up the columns of the strip that begins at `column`, and write their ratios' steps."""
+    """Sum the columns of the strip that begins at `column`, and write their ratios in steps."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kinds = signature.args
@@ -179,7 +180,7 @@ def _sum_strip(
     return types.void(rows, n_rows, n_last, column, steps, found), generate
 
 
-sum_strip: Any = _sum_strip  # as numba calls it: without the context
+sum_strip: Any = _sum_strip  # numba passes the context
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -207,22 +208,18 @@ def _about_rows(
 
 @njit(nogil=True, cache=True)
 def _sum_strips(
-    rows: _Rows,
-    left: int,
-    right: int,
-    steps: NDArray[np.uint16],
-    found: NDArray[np.float32],
+    rows: _Rows, left: int, right: int, steps: NDArray[np.uint16], found: NDArray[np.float32]
 ) -> None:
     """Sum the rows of a profile in the columns from `left` on.
 
-    `steps` is room for a strip of each row, and begins with a cache line. There are at least as
-    many columns as a strip has.
+    `steps` is a cache-aligned buffer for one strip of each row. There is at least one strip of
+    columns.
     """
     n_rows, bits = len(steps), 0
     work = np.empty((2, _STRIP), np.uint16)
     lower, upper = work[0], work[1]
     for begin in range(left, right, _STRIP):
-        # What is left at the end is computed together with some columns before.
+        # The last strip overlaps the one before.
         column = min(begin, found.shape[1] - _STRIP)
         sum_strip(rows, n_rows, min(N_LAST, n_rows), column, steps, found)
         latest = steps[max(n_rows - _MOST_ROWS, 0) :]
@@ -248,20 +245,20 @@ def sums_in_parts(
     weights: NDArray[np.float32],
     n_columns: int,
 ) -> tuple[NDArray[np.float32], list[Callable[[], None]]]:
-    """Return an array for the sums of rows in each column, and functions that fill its parts.
+    """Return an array for the sums of each column, and functions that fill parts of it.
 
-    Without what a user contributed. The functions may be called side by side.
+    One user is left out. The functions may run in parallel.
 
     Parameters
     ----------
     forward, reverse : RowSource
-        The followers of the profile's items, and their predecessors.
+        Followers and predecessors of the profile's items.
     out : LeftOutUser
         The user to leave out.
     weights : array of float32
-        Of the rows, where recency counts.
+        Recency weights of the rows.
     n_columns : int
-        How many columns there are.
+        Number of columns.
     """
     sums, n_rows = np.empty((N_SUMS, n_columns), np.float32), len(weights)
     numbers, instants, of_columns = _about_rows(out, weights, n_columns)
@@ -273,12 +270,12 @@ def sums_in_parts(
 
     def fill(left: int) -> None:
         right = min(left + _BLOCK, n_columns)
-        steps = aligned_room((n_rows, _STRIP), np.uint16)
+        steps = aligned_empty((n_rows, _STRIP), np.uint16)
         if is_whole:
             rows = _Rows(forward.matrix, reverse.matrix, places, numbers, instants, of_columns)
             _sum_strips(rows, left, right, steps, sums)
             return
-        # Rows that are counted or compressed are written out first.
+        # Rows that are counted on demand or compressed are expanded first.
         width = right - left
         wide = max(width, _STRIP)
         block = np.zeros((2, n_rows, wide), np.uint32)
@@ -291,7 +288,4 @@ def sums_in_parts(
         _sum_strips(rows, 0, wide, steps, found)
         sums[:, left:right] = found[:, :width]
 
-    def part(left: int) -> Callable[[], None]:
-        return lambda: fill(left)
-
-    return sums, [part(left) for left in range(0, n_columns, _BLOCK)]
+    return sums, [partial(fill, left) for left in range(0, n_columns, _BLOCK)]

@@ -1,4 +1,4 @@
-"""LightGBM's trees: its text read strictly and written anew, and their values without LightGBM."""
+"""Trees of LightGBM: strict reading and writing of its text format, and fast evaluation."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 
 MOST_LEAVES: Final = 64
-"""Leaves of a tree at the most: one bit each."""
+"""Maximum number of leaves of a tree: one bit each."""
 _SMALL: Final = 32
-"""Leaves of trees whose masks take 32 bits, which are twice as fast as 64."""
-_TILE = 512  # columns that are looked at together
-_trailing_zeros: Any = numbers.trailing_zeros  # as numba calls it: with one argument
-_PLAIN: Final = {0, 2}  # a split by a number with no special place for missing ones
+"""Maximum number of leaves for 32-bit masks, which are twice as fast as 64-bit masks."""
+_TILE = 512  # columns evaluated together
+_trailing_zeros: Any = numbers.trailing_zeros  # numba passes the other arguments
+_PLAIN: Final = {0, 2}  # numerical splits without special handling of missing values
 _PLAIN_SPLIT: Final = "2"
 
 
 @dataclass(frozen=True)
 class Tree:
-    """A tree as LightGBM numbers it: children below 0 are leaves, ``~child``."""
+    """A tree in LightGBM's numbering: a negative child is the leaf ``~child``."""
 
     features: list[int]
     thresholds: list[float]
@@ -38,7 +38,7 @@ class Tree:
     right: list[int]
     leaf_values: list[float]
     node_counts: list[int]
-    """Training examples that came by each node, and to each leaf."""
+    """Number of training examples at each node; `leaf_counts` for leaves."""
     leaf_counts: list[int]
 
     def __post_init__(self) -> None:
@@ -50,22 +50,22 @@ class Tree:
             raise ValueError("its counts are wrong")
         if not np.isfinite(self.thresholds + self.leaf_values).all():
             raise ValueError("a number is not finite")
-        # A node that had two parents, or led back, would be walked without end.
+        # A node with two parents, or a cycle, would cause an endless loop.
         children = sorted(self.left + self.right)
         once = [*range(-n_leaves, 0), *range(1, n_nodes)] if n_nodes else []
         if children != once or not self._descends():
             raise ValueError("its nodes make no tree")
 
-    def among(self, places: Sequence[int]) -> Tree:
-        """Return the same tree with other numbers of its features."""
+    def renumbered(self, places: Sequence[int]) -> Tree:
+        """Return the tree with other feature numbers."""
         return replace(self, features=[places[feature] for feature in self.features])
 
-    def times(self, factor: float) -> Tree:
-        """Return the same tree with its leaves multiplied."""
+    def scaled(self, factor: float) -> Tree:
+        """Return the tree with its leaf values multiplied by a factor."""
         return replace(self, leaf_values=[factor * value for value in self.leaf_values])
 
     def _descends(self) -> bool:
-        """Return whether all nodes are below the first; each has one parent."""
+        """Return whether all nodes are below the root."""
         seen, ahead = 0, [0] if self.left else []
         while ahead:
             node = ahead.pop()
@@ -80,28 +80,33 @@ def read_trees(text: str, n_features: int | None = None) -> list[Tree]:
     Parameters
     ----------
     text : str
-        What `model_to_string` gave.
+        Output of LightGBM's `model_to_string`.
     n_features : int, optional
-        How many features there are: a split by another is refused.
+        Number of features; splits by others are refused.
 
     Raises
     ------
     InputError
-        If it is no such text, or has splits that surerec's own models never have.
+        If the text is damaged, or has splits that surerec does not support.
     """
     sections = text.split("end of trees", maxsplit=1)[0].split("Tree=")[1:]
     if not sections:
-        raise InputError("This is no text of a LightGBM model: it has no trees.")
+        raise InputError("The model text of LightGBM has no trees. Train the model again.")
     trees = []
     for number, section in enumerate(sections):
         lines = (line.partition("=") for line in section.splitlines())
         try:
             tree = _read_tree({name: value.split() for name, _, value in lines})
         except (KeyError, ValueError, OverflowError) as error:
-            raise InputError(f"Tree {number} of the model text is damaged ({error}).") from error
+            raise InputError(
+                f"Tree {number} of the model text is damaged: {error}. Train the model again."
+            ) from error
         highest = max(tree.features, default=0)
         if min(tree.features, default=0) < 0 or highest >= (n_features or highest + 1):
-            raise InputError(f"Tree {number} of the model text splits by a feature that is none.")
+            raise InputError(
+                f"Tree {number} of the model text splits by an unknown feature. Train the model "
+                "again."
+            )
         trees.append(tree)
     return trees
 
@@ -111,9 +116,9 @@ def _read_tree(fields: dict[str, list[str]]) -> Tree:
     if len(values) == 1:
         return Tree([], [], [], [], values, [], [0])
     if len(values) > MOST_LEAVES:
-        raise InputError(f"A tree of {len(values)} leaves: {MOST_LEAVES} are possible here.")
+        raise InputError(f"A tree has {len(values)} leaves; at most {MOST_LEAVES} are supported.")
     if not {int(kind) for kind in fields["decision_type"]} <= _PLAIN:
-        raise InputError("A tree splits by categories or missing values, which are not known here.")
+        raise InputError("A tree splits by categories or missing values, which is not supported.")
 
     def whole(name: str) -> list[int]:
         return [int(value) for value in fields[name]]
@@ -131,7 +136,7 @@ def _read_tree(fields: dict[str, list[str]]) -> Tree:
 
 
 def write_trees(trees: Sequence[Tree], feature_names: Sequence[str]) -> str:
-    """Write trees as LightGBM's text, with all that its predictions need and nothing else."""
+    """Return trees as LightGBM's text, with only the fields that predictions need."""
     head = {
         "version": "v4",
         "num_class": 1,
@@ -169,23 +174,22 @@ def _tree_lines(tree: Tree) -> list[str]:
 
 @dataclass(frozen=True)
 class Trees:
-    """Trees as flat arrays: the nodes of tree ``t`` stand at ``starts[t]:starts[t + 1]``.
+    """Trees as flat arrays: the nodes of tree ``t`` are at ``starts[t]:starts[t + 1]``.
 
-    A column's leaf is found without walking: each node whose test fails strikes out the leaves to
-    its left, and the leftmost leaf that is left is the one (QuickScorer). The work is the same for
-    all columns of a tile, and so compiled to vector code.
+    Masks find a column's leaf (QuickScorer): each node whose test fails removes the leaves to its
+    left, and the leftmost remaining leaf is the answer. The work is the same for all columns of
+    a tile, so that it compiles to vector code.
     """
 
     starts: NDArray[np.int64]
     features: NDArray[np.int64]
     thresholds: NDArray[np.float32]
     keeps: NDArray[np.unsignedinteger]
-    """The leaves that are left where a node's value is above its threshold: all but those below it
-    to the left."""
+    """Leaves that remain where a value is above the node's threshold."""
     rights: NDArray[np.unsignedinteger]
-    """The leaves below a node to the right."""
+    """Leaves in the right subtree of a node."""
     leaf_values: NDArray[np.float64]
-    """Of each tree (row), from left to right."""
+    """Leaf values of each tree (row), from left to right."""
 
     @classmethod
     def of(cls, trees: Sequence[Tree]) -> Trees:
@@ -206,38 +210,28 @@ class Trees:
         )
 
     def add_to(self, scores: NDArray[np.float64], features: NDArray[np.float32]) -> None:
-        """Add the trees' values for each column of the features."""
+        """Add the trees' values to the score of each column of the features."""
         begins = np.arange(0, len(scores), _TILE)
         low = np.minimum.reduceat(features, begins, axis=1).T.copy()
         high = np.maximum.reduceat(features, begins, axis=1).T.copy()
 
+        nodes = self.starts, self.features, self.thresholds, self.keeps, self.rights
+        arrays: Any = *nodes, self.leaf_values, scores
+
         def add(tile: int) -> None:
-            begin = tile * _TILE
-            _add_trees(
-                features,
-                begin,
-                min(begin + _TILE, len(scores)),
-                low[tile],
-                high[tile],
-                self.starts,
-                self.features,
-                self.thresholds,
-                self.keeps,
-                self.rights,
-                self.leaf_values,
-                scores,
-            )
+            end = min((tile + 1) * _TILE, len(scores))
+            _add_trees(features, tile * _TILE, end, low[tile], high[tile], *arrays)
 
         run_together(add, range(len(begins)))
 
 
 def _flat(tree: Tree, whole: int) -> tuple[NDArray[np.float32], list[int], list[int], list[float]]:
-    """Return a tree's thresholds and masks, and its leaves' values from left to right."""
+    """Return a tree's thresholds, masks, and leaf values from left to right."""
     order: list[int] = []
     keeps, rights = [0] * len(tree.left), [0] * len(tree.left)
 
     def walk(node: int) -> int:
-        """Return the bits of the leaves below, which are numbered from left to right."""
+        """Return the bits of the leaves below a node, numbered from left to right."""
         if node < 0:
             order.append(~node)
             return 1 << (len(order) - 1)
@@ -248,7 +242,7 @@ def _flat(tree: Tree, whole: int) -> tuple[NDArray[np.float32], list[int], list[
 
     walk(0 if tree.left else ~0)
     exact = np.array(tree.thresholds, dtype=np.float64)
-    # The largest 32-bit number not above: then 32-bit values compare as LightGBM compares them.
+    # Rounded down to 32 bits, so that 32-bit values compare as in LightGBM.
     with np.errstate(over="ignore"):  # infinite, or the largest that is finite
         thresholds = exact.astype(np.float32)
     above = thresholds.astype(np.float64) > exact
@@ -270,10 +264,10 @@ def _pick_nodes(
     common: NDArray[np.unsignedinteger],
     alive: NDArray[np.unsignedinteger],
 ) -> None:
-    """Leave out the nodes that all columns of a tile pass or fail, or that none of them comes to.
+    """Pick the nodes on which the columns of a tile differ.
 
-    `common` is what those that all fail leave. Neighbours in popularity are alike in most of their
-    features, and nobody comes to half of what is below a node on which they agree.
+    `common` has the leaves that remain after the nodes that all columns fail. Items of similar
+    popularity agree on most nodes, and whole subtrees are then unreachable.
     """
     n = 0
     for tree in range(len(ends)):
@@ -303,7 +297,7 @@ def _strike(
     keep_other: int,
     left: NDArray[np.unsignedinteger],
 ) -> None:
-    """Strike out leaves where the values of a node, or of another, are above their threshold."""
+    """Remove leaves where the values of one or of two nodes are above their thresholds."""
     whole = ~(keep ^ keep)
     for j in range(np.uint64(len(left))):
         left[j] = (
@@ -328,9 +322,9 @@ def _add_trees(
     leaf_values: NDArray[np.float64],
     scores: NDArray[np.float64],
 ) -> None:
-    """Add the value of every tree to the scores of a tile of columns, one tree after the other.
+    """Add the value of every tree to the scores of a tile of columns.
 
-    `low` and `high` are the lowest and the highest of each feature's values in the tile.
+    `low` and `high` are the minimum and maximum of each feature in the tile.
     """
     picked, ends = np.empty(len(features), np.int64), np.empty(len(leaf_values), np.int64)
     common, alive = np.empty(len(ends), keeps.dtype), np.empty(len(ends), keeps.dtype)
@@ -338,7 +332,7 @@ def _add_trees(
     left, total, first = np.empty(end - begin, keeps.dtype), scores[begin:end], 0
     for tree in range(len(ends)):
         left[:] = common[tree]
-        for place in range(first, ends[tree], 2):  # two at a time; the last may strike twice
+        for place in range(first, ends[tree], 2):  # two nodes at a time; the last may apply twice
             one, two = picked[place], picked[min(place + 1, ends[tree] - 1)]
             _strike(
                 values[features[one], begin:end],

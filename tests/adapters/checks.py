@@ -1,4 +1,4 @@
-"""What tests of every library's models ask, in whichever environment they run."""
+"""Checks shared by the tests of all libraries' models."""
 
 import re
 import subprocess
@@ -21,33 +21,33 @@ MODELS_PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "models.md"
 
 
 def missed(model, films, tested, *, by_history):
-    losses, promised = [], []
+    losses, held = [], []
     for case, user in enumerate(tested.users):
         known = films.items.ids.gather(tested.known(case)).to_list()
-        asked = {"history": known} if by_history else {"user": films.users[int(user)]}
-        picks = model.recommend(**asked, confidence=1 - EPSILON)
+        request = {"history": known} if by_history else {"user": films.users[int(user)]}
+        picks = model.recommend(**request, confidence=1 - EPSILON)
         future = films.items.ids.gather(tested.future(case)).to_list()
         losses.append(np.mean([item not in picks.items for item in future]))
-        promised.append(picks.guarantee.holds)
-    return float(np.mean(losses)), promised
+        held.append(picks.guarantee.holds)
+    return float(np.mean(losses)), held
 
 
 def check_covered(model, many, covers):
-    """Check that new users, or users of the fit, lose as much as is promised."""
+    """Check the recall guarantee for new users or for users of the fit."""
     films, tested = many
     new = covers == "newcomers"
     past = films.without_users(tested.users) if new else films.keeping(~tested.future_rows())
     sure = sr.wrap(model, covers=covers).fit(past)
-    loss, promised = missed(sure, films, tested, by_history=new)
-    held = past.users.ids.gather(sure.calibration_.users)
-    calibrates = np.isin(films.users.ids.gather(tested.users), held)
+    loss, holds = missed(sure, films, tested, by_history=new)
+    calibration = past.users.ids.gather(sure.calibration_.users)
+    calibrates = np.isin(films.users.ids.gather(tested.users), calibration)
     enough = np.diff(past.offsets)[tested.users] >= sure.min_history
-    assert promised == (tested.users >= 0 if new else ~calibrates & enough).tolist()
+    assert holds == (tested.users >= 0 if new else ~calibrates & enough).tolist()
     assert abs(loss - EPSILON) < 0.04
 
 
 def check_calibrated_and_saved(sure, model, user, best, folder, scorer=None):
-    """Check a calibrated model of a library, which is left alone, and what a folder gives back."""
+    """Check a calibrated model of a library, which stays unchanged, and the loaded copy."""
     assert sure.covers_ == "fit"
     assert sure.wrapped_ is model
     picks = sure.recommend(user, confidence=0.6)
@@ -61,7 +61,7 @@ def check_calibrated_and_saved(sure, model, user, best, folder, scorer=None):
 
 
 def check_copy(new, fitted, films, scores):
-    """Check that a copy learns nothing from what was fitted before, and leaves it alone."""
+    """Check that a copy is fitted from scratch, and that the model stays unchanged."""
     before = scores()
     from_fitted = sr.wrap(fitted).fit(films)
     assert from_fitted.wrapped_ is not fitted
@@ -93,18 +93,18 @@ def check_page(tab, n_examples, *, rest=False):
         r"^```python\n(.*?)^```\n\n```text\n(.*?)^```", text, re.DOTALL | re.MULTILINE
     )
     assert len(pairs) == n_examples
-    for code, said in pairs:
+    for code, expected in pairs:
         printed = StringIO()
         with redirect_stdout(printed), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # users of the future only, and others' libraries
             exec(compile(code, str(page), "exec"), names)  # noqa: S102  # our own page
-        assert size.sub("", printed.getvalue()) == size.sub("", said)
-        sizes = [list(map(int, size.findall(text))) for text in (printed.getvalue(), said)]
+        assert size.sub("", printed.getvalue()) == size.sub("", expected)
+        sizes = [list(map(int, size.findall(text))) for text in (printed.getvalue(), expected)]
         assert np.abs(np.subtract(*sizes)).max(initial=0) <= 2
 
 
 def imported_with_surerec():
-    """Return which libraries a process imports that only wraps a function."""
+    """Return the libraries that a process imports to wrap a function."""
     code = (
         "import sys, surerec as sr; sr.wrap(lambda h: [[0.0, 1.0]] * len(h), items=[1, 2])\n"
         "libraries = {'implicit', 'rectools', 'lenskit', 'torch', 'pandas'}\n"

@@ -1,0 +1,104 @@
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from surerec.measures.learned import COMPONENTS
+from surerec.measures.learned import _training as training
+from surerec.measures.learned._examples import (
+    MOST_VALIDATION_USERS,
+    Examples,
+    Sampling,
+    TrainingHorizon,
+)
+from surerec.measures.learned._features import EXTRAS, describe_features
+from surerec.measures.learned._training import (
+    LARGER,
+    SMALL,
+    BinnedExamples,
+    SelectedComponents,
+    train_best,
+)
+from surerec.measures.learned._trees import read_trees
+
+NAMES = [*describe_features(tuple(EXTRAS))]
+N_USERS, N_EACH = 60, 50
+
+
+@pytest.fixture(scope="module")
+def examples():
+    """Return examples whose label depends on the first feature, the last one and noise."""
+    rng, n = np.random.default_rng(1), N_USERS * N_EACH
+    features = rng.random((n, len(NAMES)), dtype=np.float32)
+    consumed = features[:, 0] + features[:, -1] + rng.random(n) > 1.8
+    owners = np.repeat(np.arange(N_USERS), N_EACH)
+    return Examples(features, consumed.astype(np.float32), np.zeros(n), owners % 5 == 1, owners)
+
+
+@pytest.fixture(scope="module")
+def binned(examples):
+    return BinnedExamples.of(examples, NAMES)
+
+
+def splits(text):
+    return {feature for tree in read_trees(text) for feature in tree.features}
+
+
+def test_trees_split_by_the_given_columns_only(binned):
+    every = np.arange(len(NAMES))
+    assert {0, len(NAMES) - 1} <= splits(binned.train(every, SMALL, 0))
+    assert splits(binned.train(every[:-1], SMALL, 0)) <= set(range(len(NAMES) - 1))
+    assert splits(binned.train(np.array([3, 7]), SMALL, 0)) <= {3, 7}
+
+
+def test_validation_users_stop_the_training(examples):
+    """Noise does not generalise, so that few trees are left."""
+    rng = np.random.default_rng(2)
+    noise = examples._replace(consumed=rng.permutation(examples.consumed))
+    text = BinnedExamples.of(noise, NAMES).train(np.arange(len(NAMES)), SMALL, 0)
+    assert len(read_trees(text)) < SMALL.most / 2
+
+
+def test_larger_trees_have_half_of_the_weight(examples):
+    """The small trees come first, with half of their weight."""
+    alone, both = (
+        read_trees(train_best(examples, [], SelectedComponents(names), 0, lambda _: None).text)
+        for names in ((), (LARGER,))
+    )
+    assert [tree.scaled(0.5) for tree in alone] == both[: len(alone)]
+    assert max(len(tree.leaf_values) for tree in both[len(alone) :]) > SMALL.leaves
+
+
+@pytest.mark.parametrize(("gain", "selected"), [(-0.1, ()), (0.04, ()), (0.06, COMPONENTS)])
+def test_components_that_gain_half_a_standard_error_are_selected(
+    examples, monkeypatch, gain, selected
+):
+    monkeypatch.setattr(training, "_rank", lambda *_: None)
+    monkeypatch.setattr(training, "_gain", lambda *_: (gain, 0.1))
+    found = train_best(examples, [None] * 30, None, 0, lambda _: None).selected
+    assert found.names == selected
+    assert dict(found.gains) == dict.fromkeys(COMPONENTS, gain)
+
+
+def test_folds_train_in_parallel_as_in_sequence(examples):
+    """Each fold has its own data set: LightGBM crashed with shared ones."""
+    folds = [examples._replace(consumed=np.roll(examples.consumed, fold)) for fold in range(4)]
+
+    def train(fold):
+        return train_best(folds[fold], [], SelectedComponents((LARGER,)), fold, lambda _: None).text
+
+    alone = [train(fold) for fold in range(4)]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(train, list(range(4)) * 6)) == alone * 6
+
+
+def test_of_many_users_a_smaller_share_validates():
+    few = Sampling(TrainingHorizon(0.4, None), 2, 90, 0)
+    many = few.for_users(100_000)
+    assert few.for_users(500) == few
+    assert few.for_users(0) == few
+    n_validation = [
+        sum(each.is_validation_user(key) for key in range(100_000)) for each in (few, many)
+    ]
+    assert n_validation[0] == pytest.approx(20_000, rel=0.05)
+    assert n_validation[1] == pytest.approx(MOST_VALIDATION_USERS, rel=0.2)
