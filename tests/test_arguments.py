@@ -111,7 +111,7 @@ def test_renewing_and_ages(model, films, counts):
     refused(lambda: save_all("x", {"a": 5}), "no recommender")
     refused(lambda: make_recommender(5), "name is 5")
     refused(lambda: model.save("x", name=np.arange(3)), "name is")
-    refused(lambda: model.model_.assess(model.query(1), [99]), "candidates has 99")
+    refused(lambda: model.model_.assess(model.model_.query(1), [99]), "candidates has 99")
     assert counts.n_users == 60
 
 

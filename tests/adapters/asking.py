@@ -34,7 +34,7 @@ def missed(model, films, tested, *, by_history):
 def check_covered(model, many, covers):
     """Check that new users, or users of the fit, lose as much as is promised."""
     films, tested = many
-    new = covers == "newcomers"
+    new = covers == "new-users"
     past = films.without_users(tested.users) if new else films.keeping(~tested.future_rows())
     sure = sr.wrap(model, covers=covers).fit(past)
     loss, promised = missed(sure, films, tested, by_history=new)

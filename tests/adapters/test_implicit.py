@@ -118,7 +118,7 @@ def test_a_fitted_model_is_calibrated_on_a_future_and_saved(name, fitted, halves
     assert repr(back) == f"WrappedRecommender(model={type(fitted[name]).__name__})"
     with pytest.raises(sr.InputError, match="has its scorer: load it without scorer="):
         sr.load(tmp_path / "model", scorer=fitted[name])
-    with pytest.raises(sr.InputError, match="comes fitted, and no copy of it can be fitted"):
+    with pytest.raises(sr.InputError, match="is fitted already, and surerec cannot fit a copy"):
         back.fit(halves[0])
     again = back.calibrate(*halves)
     assert again.recommend_many(confidence=0.8).equals(sure.recommend_many(confidence=0.8))
@@ -143,7 +143,7 @@ def test_what_nobody_consumed_is_ranked_for_new_users_after_loading_too(
     rare = rare.with_columns(user_id=-pl.col("user_id"))
     later = future.to_frame().with_columns(user_id=-pl.col("user_id"))
     sure = sr.wrap(fitted["als"], items=matrix[1], users=matrix[2]).calibrate(rare, later)
-    assert sure.covers_ == "newcomers"
+    assert sure.covers_ == "new-users"
     asked = {"history": matrix[1][10:16], "confidence": 0.8}
     said = "over users whom the model was not fitted on"
     assert said in str(sure.recommend(**asked).guarantee)
@@ -214,15 +214,15 @@ def test_parts_of_a_score_add_up_to_it(name, fitted, halves, matrix):
     assert {each.feature for each in why.contributions} <= {
         f"took {matrix[1][i]}" for i in consumed
     }
-    assert "What moved its score most: took" in str(why)
+    assert "Largest effects on its score: took" in str(why)
 
 
 def test_bpr_says_that_it_scores_no_histories(fitted, halves, matrix):
     sure = sr.wrap(fitted["bpr"], items=matrix[1], users=matrix[2]).calibrate(*halves)
     with pytest.raises(sr.InputError, match="users of its fit only, and cannot score a history"):
         sure.recommend(history=matrix[1][:6], confidence=0.8)
-    with pytest.raises(sr.InputError, match="nothing of newcomers"):
-        sr.wrap(make("bpr"), covers="newcomers").fit(halves[0])
+    with pytest.raises(sr.InputError, match="cannot score new users"):
+        sr.wrap(make("bpr"), covers="new-users").fit(halves[0])
 
 
 def numbered(halves, ids):
@@ -241,7 +241,7 @@ def test_without_items_ids_must_be_column_numbers(name, fitted, halves, matrix):
         sure.calibrate(*halves)  # its ids are 1 to 80
     with pytest.raises(sr.InputError, match="80 ids of the past are not, such as 'film-0'"):
         sure.calibrate(*numbered(halves, [f"film-{code}" for code in range(80)]))
-    with pytest.warns(sr.AssumedIdsWarning, match="the ids may be wrong. In that case give items="):
+    with pytest.warns(sr.AssumedIdsWarning, match="the ids may be wrong. If so, pass items="):
         sure.calibrate(*numbered(halves, np.random.default_rng(5).permutation(80)))
     place = {each: column for column, each in enumerate(matrix[1])}
     right = numbered(halves, [place[each] for each in halves[0].items.ids])
@@ -263,7 +263,7 @@ def test_what_is_not_fitted_or_does_not_match_is_refused(fitted, halves, matrix)
         (
             fitted["als"],
             {"users": [-each for each in users], "covers": "fit"},
-            "Nobody with a future was in the fit of Alternating",
+            "No user with future items was in the fit of Alternating",
         ),
     ]:
         with pytest.raises(sr.SurerecError, match=said):
@@ -279,7 +279,7 @@ def by_heart():
         return AlternatingLeastSquares(40, random_state=1)
 
 
-@pytest.mark.parametrize("covers", ["fit", "newcomers"])
+@pytest.mark.parametrize("covers", ["fit", "new-users"])
 def test_those_whom_a_guarantee_covers_lose_no_more_than_it_says(many, covers):
     check_covered(by_heart(), many, covers)
 

@@ -171,7 +171,7 @@ COVERED = ["ease", "als", "als of users", "flexmf", "user knn"]
 @pytest.mark.parametrize(
     ("name", "covers"),
     [(name, "fit") for name in COVERED]
-    + [(name, "newcomers") for name in COVERED if name not in NO_HISTORIES],
+    + [(name, "new-users") for name in COVERED if name not in NO_HISTORIES],
 )
 def test_those_whom_a_guarantee_covers_lose_no_more_than_it_says(name, covers, many):
     check_covered(make(name), many, covers)
@@ -206,7 +206,7 @@ def test_what_is_refused(trained, halves):
     with pytest.raises(sr.InputError, match="items= lacks items that EASEScorer was trained on"):
         sr.wrap(trained("ease"), items=[1, 2]).calibrate(*halves)
     with pytest.raises(sr.InputError, match="FlexMFImplicitScorer scores the users of its fit on"):
-        sr.wrap(make("flexmf"), covers="newcomers").fit(halves[0])
+        sr.wrap(make("flexmf"), covers="new-users").fit(halves[0])
     sure = sr.wrap(trained("flexmf")).calibrate(*halves)
     with pytest.raises(sr.InputError, match="users of its fit only, and cannot score a history"):
         sure.recommend(history=halves[0].items.ids[:6], confidence=0.8)

@@ -126,7 +126,7 @@ def test_what_is_in_no_list_has_no_probability(halves, scores):
     past, future = halves
     frame = frame_of(scores, past, k=20)
     sure = sr.wrap(frame).calibrate(past, future)
-    assessment = sure.model_.assess(sure.query(1))
+    assessment = sure.model_.assess(sure.model_.query(1))
     listed = set(frame.filter(user_id=1)["item_id"])
     inside = np.array([sure.items_[int(code)] in listed for code in assessment.candidates])
     assert 0 < inside.sum() <= 20
@@ -153,7 +153,7 @@ def test_who_has_no_list_is_refused_or_left_out(halves, scores):
             lambda f: f.with_columns(score=pl.lit(float("nan"))),
             r"an unreadable score .* leave those",
         ),
-        (lambda f: f.with_columns(score=pl.lit(1.0)), "the same score for everybody"),
+        (lambda f: f.with_columns(score=pl.lit(1.0)), "the same score for all tried users"),
         (lambda f: f.with_columns(user_id=pl.col("user_id") + 10_000), "not one of the"),
         (lambda f: f.drop("item_id"), "no item column among"),
         (lambda f: f.clear(), "there is no row"),

@@ -58,7 +58,7 @@ def test_a_function_from_histories_to_scores(halves, by_likeness, tmp_path):
     sure.save(tmp_path / "near")
     back = sr.load(tmp_path / "near", scorer=near)
     assert back.recommend(user, confidence=0.8).to_frame().equals(picks.to_frame())
-    with pytest.raises(sr.InputError, match="is not the model that was calibrated"):
+    with pytest.raises(sr.InputError, match="is not the calibrated model"):
         sr.load(tmp_path / "near", scorer=lambda histories: -near(histories))
 
 
@@ -90,7 +90,7 @@ def test_a_function_of_one_history_scores_as_one_of_a_list(halves, by_likeness):
 
 def test_what_can_be_fitted_is_fitted_without_those_who_calibrate(films):
     sure = sr.wrap(Popular()).fit(films)
-    assert sure.covers_ == "newcomers"
+    assert sure.covers_ == "new-users"
     in_fit = np.bincount(
         films.without_users(sure.calibration_.users).item_codes, minlength=films.n_items
     )
@@ -124,7 +124,7 @@ def test_refitting_needs_a_window():
 
 
 @pytest.mark.filterwarnings("ignore::surerec.StaleModelWarning")
-def test_newcomers_over_the_calendar_are_not_in_the_fit(films):
+def test_new_users_of_a_temporal_split_are_not_in_the_fit(films):
     sure = sr.wrap(Popular(), window=60).fit(films)
     held = sure.calibration_.users
     assert len(held)
@@ -149,7 +149,7 @@ def test_the_calendar_says_of_which_days_it_speaks(films):
     assert again.wrapped_.counts.sum() == films.n_rows > sure.wrapped_.counts.sum()
     said = str(again.recommend(films.users[int(user)], confidence=0.8).guarantee)
     assert "Of items new to the user that they consume in the next 60 days" in said
-    assert "Assumes that Popular as fitted on everything ranks as the calibrated one did" in said
+    assert "Assumes that Popular refitted on all data ranks like the calibrated model" in said
 
 
 def test_other_libraries_are_not_imported():
@@ -161,10 +161,10 @@ def test_a_name_takes_the_place_of_a_class_or_a_lambda(halves, by_likeness, tmp_
     near, ids = by_likeness
     plain = sr.wrap(lambda histories: near(list(histories)), items=ids).calibrate(past, future)
     said = str(plain.recommend(past.users[1], confidence=0.8).guarantee)
-    assert "the wrapped model learned nothing from their future" in said
+    assert "the wrapped model was not trained on their future items" in said
     named = sr.wrap(near, items=ids, name="Shop ranking").calibrate(past, future)
     picks = named.recommend(past.users[1], confidence=0.8)
-    assert "Shop ranking learned nothing from their future" in str(picks.guarantee)
+    assert "Shop ranking was not trained on their future items" in str(picks.guarantee)
     assert picks.recommender == "recall-shop-ranking"
     named.save(tmp_path / "shop")
     back = sr.load(tmp_path / "shop", scorer=near)
@@ -288,7 +288,7 @@ def some(halves, change=lambda scores: scores):
     ("change", "said"),
     [
         (lambda rows: np.where(rows == 3, np.nan, rows), "scores that are not numbers; nothing ca"),
-        (np.zeros_like, "score gives all items the same score for everybody"),
+        (np.zeros_like, "score gives all items the same score for all tried users"),
         (lambda rows: rows[:, :79], r"gave scores of shape \(\d+, 79\): a function of"),
     ],
 )
@@ -363,7 +363,7 @@ def test_dropped_repeats_are_counted_and_said(halves, again, tmp_path):
     user = halves[0].users[3]
     picks, same = (each.recommend(user, confidence=0.8) for each in (sure, without))
     assert picks.to_frame().equals(same.to_frame())
-    said = "learned nothing from their future, from which 37 repeats were dropped"
+    said = "was not trained on their future items, from which 37 repeats were dropped"
     assert said in str(picks.guarantee)
     assert "dropped" not in str(same.guarantee)
     sure.save(tmp_path / "model")

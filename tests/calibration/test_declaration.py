@@ -276,7 +276,7 @@ def test_what_leaves_users_out_is_found_to(recipe, n_users):
 def test_a_false_declaration_is_caught(dense):
     with pytest.raises(AssertionError, match="Liar does not leave users out"):
         check_leaves_users_out(Liar, dense)
-    with pytest.raises(AssertionError, match="does not say leaves_users_out = True"):
+    with pytest.raises(AssertionError, match="does not declare leaves_users_out = True"):
         check_leaves_users_out(Silent, dense)
     with pytest.raises(AssertionError, match="comes fitted"):
         check_leaves_users_out(Memory(sr.count_precedence(dense)), dense)

@@ -115,7 +115,7 @@ def test_segments(models):
     model = models["segments"]
     one = model.recommend(user=50, confidence=0.8).guarantee
     assert one.covers == "users with country 'AT'"
-    everyone = model.guarantee_to_all(model.options(confidence=0.8))
+    everyone = model.model_.guarantee_to_all(model.model_.options(confidence=0.8))
     assert everyone.covers == "users"
     assert everyone.assumptions[-1].startswith("Each segment has a threshold of its own")
 
@@ -130,7 +130,7 @@ def test_live_and_groups(models, films, tmp_path):
     merged = models["item"].recommend(**group, confidence=0.4).guarantee
     assert (merged.kind, merged.covers, merged.holds) == ("item", "this group", True)
     found = models["recall"].recommend(**group, confidence=0.8).guarantee
-    assert (found.kind, found.covers) == ("recall", "groups of 3 formed at random")
+    assert (found.kind, found.covers) == ("recall", "random groups of 3")
     assert found.assumptions[-1] == "It is kept over groups, not for each member."
     hit = models["recall"].recommend(**group, confidence=0.8, group_guarantee="hit-any").guarantee
     assert hit.kind == "hit"
@@ -157,9 +157,9 @@ def test_a_list_that_is_not_the_full_set_has_none(models, settings, reason):
     short = model.recommend(user=7, confidence=0.8, **settings).guarantee
     assert (short.holds, short.reason, short.full) == (False, reason, full)
     assert str(short) == f"No guarantee: {reason}. The full set has: {full}"
-    to_all = model.guarantee_to_all(model.options(confidence=0.8, **settings))
+    to_all = model.model_.guarantee_to_all(model.model_.options(confidence=0.8, **settings))
     assert (to_all.holds, to_all.reason) == (False, reason)
-    assert to_all.full == model.guarantee_to_all(model.options(confidence=0.8))
+    assert to_all.full == model.model_.guarantee_to_all(model.model_.options(confidence=0.8))
 
 
 EIGHT = {"history": list(range(1, 9))}
@@ -259,7 +259,7 @@ def toy(monkeypatch):
 def test_a_row_in_the_table_makes_it_known_everywhere(many, tmp_path):
     assert "half-cm12" in recommender_names()
     model = make_recommender("half-cm12").fit(many)
-    assert model.default_name() == "half-cm12"
+    assert model.name_ == "half-cm12"
     history = many.items.ids[:8].to_list()
     picks = model.recommend(history=history, confidence=0.8)
     assert str(picks.guarantee).startswith(

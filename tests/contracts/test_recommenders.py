@@ -86,7 +86,7 @@ def wrapped_implicit():
     return {
         "wrapped, als": ModelUnderTest(partial(sr.wrap, als), DATA),
         "wrapped, als for new users": ModelUnderTest(
-            partial(sr.wrap, als, covers="newcomers"), DATA
+            partial(sr.wrap, als, covers="new-users"), DATA
         ),
         "wrapped, bpr": ModelUnderTest(partial(sr.wrap, bpr), DATA),
         "wrapped, cosine": ModelUnderTest(partial(sr.wrap, CosineRecommender(K=20)), DATA),

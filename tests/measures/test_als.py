@@ -187,13 +187,13 @@ def test_a_folder_is_served_without_implicit(films, kind, tmp_path, monkeypatch)
     model.save(tmp_path / "films")
     without_implicit(monkeypatch)
     opened = sr.load(tmp_path / "films")
-    assert opened.default_name() == model.default_name()
+    assert opened.name_ == model.name_
     for user in films.users.ids[:4]:
         here, there = (m.recommend(user, confidence=0.8) for m in (model, opened))
         assert here.to_frame().equals(there.to_frame())
     user = films.users[7]
     why = opened.explain(user, item=opened.recommend(user, confidence=0.8).items[0])
-    assert "What moved its preference most: likeness to " in str(why)
+    assert "Largest effects on its preference: likeness to " in str(why)
 
 
 def test_recalibrating_trains_again_as_it_was_trained(films):
@@ -252,7 +252,7 @@ def test_it_goes_by_name():
     assert {"icrs-als", "recall-als", "hit-als"} <= set(recommender_names())
     assert make_recommender("ICRS-ALS").measure == "als"
     assert as_measure("als", random_state=3).settings == AlsSettings(random_state=3)
-    assert sr.InductiveConformal("als").default_name() == "icrs-als"
+    assert sr.InductiveConformal("als")._default_name() == "icrs-als"
     with pytest.raises(InputError, match="'learned' or 'als'"):
         as_measure("asl")
 

@@ -76,7 +76,7 @@ def test_many_users_are_told_who_is_covered(settings, k):
     assert len(set(covered.values())) == 2
     for user in list(covered)[::11]:
         assert covered[user] == is_covered(model, user=user, **asked)
-    said = model.guarantee_to_all(model.options(**asked, k=k))
+    said = model.model_.guarantee_to_all(model.model_.options(**asked, k=k))
     assert said.holds == (k is None)
     assert (said.full or said).holds
 
@@ -236,7 +236,7 @@ def test_small_histories_with_unknown_items_and_repeats(measure, rows, given_, l
         if (model.items_.codes(history) >= 0).any()
     }
     if not usable:
-        with pytest.raises(sr.InputError, match="Nobody in the data took any item"):
+        with pytest.raises(sr.InputError, match="No item in the histories of these"):
             model.histories(given_)
         return
     found = model.histories(given_, leave_out=leave_out)
@@ -275,7 +275,7 @@ def test_who_is_left_out_is_told(films):
     model = sr.InductiveConformal("CM12").fit(films)
     known = films.items.ids[:3].to_list()
     given_ = pd.DataFrame({"user": ["a", "a", "a", "b", "c"], "item": [*known, 10**9, 10**9 + 1]})
-    with pytest.warns(sr.HistoriesWarning, match=r"2 people are left out.*'b', 'c'\."):
+    with pytest.warns(sr.HistoriesWarning, match=r"2 users are left out.*'b', 'c'\)\."):
         picks = model.recommend_many(histories=given_, confidence=0.9, k=2)
     assert set(picks["user_id"]) == {"a"}
     found = model.histories(given_)  # and without a warning
@@ -286,19 +286,19 @@ def test_who_is_left_out_is_told(films):
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"histories": {1: "film"}}, "The history of 1 is a list of item ids, not the text 'film'"),
-        ({"histories": {1: [3], "ann": [4]}}, "ids of people are of several types"),
-        ({"histories": {}}, "histories of these 0 people"),
+        ({"histories": {1: "film"}}, "The history of 1 is 'film'. Pass a list of item ids"),
+        ({"histories": {1: [3], "ann": [4]}}, "user ids in histories= have several types"),
+        ({"histories": {}}, "histories of these 0 users"),
         (
             {"histories": pl.DataFrame({"who": [1], "item": [2]})},
             "no user column among 'who', 'item'",
         ),
         ({"histories": pl.DataFrame({"user": [1], "what": [2]})}, "no item column"),
         ({"histories": 7}, "not from int"),
-        ({"users": [1], "histories": {1: [2]}}, "users or histories=, not both"),
-        ({"users": [1], "leave_out": True}, "leave_out is about histories="),
+        ({"users": [1], "histories": {1: [2]}}, "Both users and histories="),
+        ({"users": [1], "leave_out": True}, "leave_out= needs histories="),
         ({"users": [12345]}, "^There is no user 12345"),
-        ({"users": []}, "the list of users is empty"),
+        ({"users": []}, "users is empty"),
     ],
 )
 def test_many_that_cannot_be_answered(films, asked, said):

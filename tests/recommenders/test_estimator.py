@@ -14,7 +14,7 @@ TAKEN = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=900, random_state=5
 
 @pytest.mark.parametrize("make", EVERY)
 def test_what_is_learned_ends_in_an_underscore(make):
-    with pytest.raises(NotFittedError, match="not fitted yet: call fit first"):
+    with pytest.raises(NotFittedError, match="not fitted"):
         make().histories({1: [2]})
     fitted = make().fit(read(ROWS))
     learned = {name for name in vars(fitted) if not name.startswith("_")} - set(fitted.get_params())
@@ -48,7 +48,11 @@ def test_settings_can_be_changed_and_chained():
         (sr.TransductiveConformal, {"train_share": 2}, "train_share"),
         (sr.PrecedenceMining, {"top": 0}, "top"),
         (sr.PopulationConformal, {"guarantee": "all"}, "is 'all'; choose one of recall, hit"),
-        (sr.PopulationConformal, {"threshold": "half"}, "cut is 'half'; choose one of rank, score"),
+        (
+            sr.PopulationConformal,
+            {"threshold": "half"},
+            "threshold is 'half'; choose one of rank, score",
+        ),
         (sr.PopulationConformal, {"horizon": 0}, "horizon is 0"),
         (sr.PopulationConformal, {"horizon": 500}, "no user has 5 known items and a future"),
         (sr.PopulationConformal, {"segments": 0}, "segments is 0"),

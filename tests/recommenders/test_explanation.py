@@ -55,13 +55,13 @@ def test_the_counts_are_those_of_the_other_users(model, data):
 
 
 def test_in_words():
-    # Of ann, bob and cid, who took tea, bob and cid took cake later; dan had taken it before.
+    # Of ann, bob and cid, who had tea, bob and cid had cake later; dan had it before.
     profiles = {"ann": ["tea"], "bob": ["tea", "cake"], "cid": ["tea", "cake"]}
     profiles |= {"dan": ["cake", "tea"], "eve": ["tea", "cake"]}
     rows = [(user, item, t) for user, items in profiles.items() for t, item in enumerate(items)]
     model = sr.InductiveConformal(measure="CM5").fit(read(rows))
     said = str(model.explain(history=["tea"], item="cake"))
-    assert "3 of 5 users who took tea later took cake, 1 had taken it before" in said
+    assert "3 of 5 users who consumed tea later consumed cake, 1 had consumed it before" in said
     # Without eve, who asks.
     said = str(model.explain(user="eve", history=["tea"], item="cake"))
-    assert "2 of 4 users who took tea later took cake" in said
+    assert "2 of 4 users who consumed tea later consumed cake" in said

@@ -87,12 +87,12 @@ def test_outcomes_are_those_of_the_definition(films, statistics):
             assert found.items[mine].tolist() == consumed
             assert found.own_ranks[mine].tolist() == [best[item][-1] for item in consumed]
         mean = {item: -sum(np.log(best[item])) for item in outside}
-        group_guarantee = sorted(
+        ranking = sorted(
             outside,
             key=lambda item: (min(best[item]), -mean[item].round(9), popularity[item]),
         )
         here = found.owners == number
-        ranks = [group_guarantee.index(item) + 1 for item in found.items[here]]
+        ranks = [ranking.index(item) + 1 for item in found.items[here]]
         assert found.ranks[here].tolist() == ranks
         assert found.n_candidates[number] == len(outside)
 
@@ -170,12 +170,12 @@ def test_arrays_there_and_back(statistics, films):
 
 @pytest.mark.parametrize("formed", ["random", "similar"])
 @pytest.mark.parametrize("name", ["any", "all", "worst", "hit-any"])
-def test_what_is_promised_is_delivered_over_divisions(statistics, formed, name):
+def test_the_observed_loss_is_the_nominal_one_over_splits(statistics, formed, name):
     curve, units = GROUP_GUARANTEE_KINDS[name].curve_of(observed(statistics, "CM12", 2, formed)[2])
-    chance, epsilon, lost = np.random.default_rng(0), 0.3, []
+    rng, epsilon, lost = np.random.default_rng(0), 0.3, []
     n = len(units) // 2
     for _ in range(200):
-        half = np.isin(np.arange(len(units)), chance.permutation(len(units))[:n])
+        half = np.isin(np.arange(len(units)), rng.permutation(len(units))[:n])
         threshold = curve.of_owners(half).threshold(epsilon)
         rest = curve.of_owners(~half)
         lost.append(rest.losses[rest.entries > threshold].sum() / rest.n_users)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, kstest
 
 import surerec as sr
+from surerec.recommenders import refitted
 from tests import oracle_method as paper
 from tests.recommenders.small_profiles import Person, as_dict, read
 
@@ -115,7 +116,7 @@ def test_the_only_user_there_is():
         read([(1, "a", 1), (1, "b", 2), (1, "c", 3)])
     )
     assert as_dict(model.p_values(user=1, history=["a", "b"])) == {}  # nobody else knows c
-    with pytest.raises(sr.InputError, match="Nobody else consumed 'c'"):
+    with pytest.raises(sr.InputError, match="No other user consumed 'c'"):
         model.explain(user=1, history=["a", "b"], item="c")
     assert len(model.recommend(user=1, confidence=0.5)) == 0  # nothing is left to recommend
 
@@ -160,9 +161,9 @@ class TestSmoothed:
             model.p_values(user=user, history=[only])["p_value"].to_numpy()
             for user in self.interactions.users.ids
         ]
-        group_guarantee = np.concatenate(luck)
-        assert len(np.unique(group_guarantee)) == len(group_guarantee)
-        assert kstest(group_guarantee, "uniform").pvalue > 0.01
+        pooled = np.concatenate(luck)
+        assert len(np.unique(pooled)) == len(pooled)
+        assert kstest(pooled, "uniform").pvalue > 0.01
         for other in luck[1:]:
             assert abs(np.corrcoef(luck[0], other)[0, 1]) < 0.6  # 59 items: about 4.6 deviations
 
@@ -359,7 +360,7 @@ def p_values(model, statistics, people, seeds=None):
     found = []
     for place, (known, new) in enumerate(people):
         if seeds is not None:
-            model = model.fitted_on(statistics, random_state=seeds + place)
+            model = refitted(model, statistics, random_state=seeds + place)
         history = ids.gather(known).to_list()
         frame = model.p_values(history=history, items=[ids[int(new)]])
         found.append(frame["p_value"][0])

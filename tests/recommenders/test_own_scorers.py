@@ -5,7 +5,7 @@ import pytest
 
 import surerec as sr
 from surerec.measures import Contribution, Query, Scorer, State
-from surerec.recommenders import load_all, save_all
+from surerec.recommenders import load_all, measure_of, save_all
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_parts_are_stored_and_restored(films, tmp_path, kind):
     assert why.contributions[0] == Contribution(
         "how many took it", float(films.item_codes.tolist().count(films.items.code(why.item))), 1.0
     )
-    assert "What moved its score most: how many took it" in str(why)
+    assert "Largest effects on its score: how many took it" in str(why)
 
 
 class _Private(Bare):
@@ -85,7 +85,7 @@ def test_no_private_name_reaches_customers(films, given, sentence, recommender):
     picks = model.recommend(user=3, confidence=0.8)
     assert picks.recommender == model.name_ == recommender
     assert model.scorer_.called in sentence
-    if model.scorer_.leaves_users_out is None or not model.recipe().refits:
+    if model.scorer_.leaves_users_out is None or not measure_of(model).refits:
         assert sentence in str(picks.guarantee)
     for private in ("lambda", "_Private"):
         assert private not in str(picks.guarantee) + picks.recommender
@@ -100,7 +100,9 @@ def test_a_folder_without_the_scorer_says_what_to_give(films, tmp_path):
         with pytest.raises(sr.InputError, match=sentence):
             ask()
     assert sr.load(tmp_path / "model", "theirs").measure == "CM4"
-    with pytest.raises(sr.InputError, match="'theirs' has its scorer: load it without scorer="):
+    with pytest.raises(
+        sr.InputError, match=r"'theirs' was saved with its scorer\. Load it without scorer="
+    ):
         sr.load(tmp_path / "model", "theirs", scorer=Bare(films.n_items))
     back = sr.load(tmp_path / "model", scorer=Bare(films.n_items))
     assert back.recommend(user=3, confidence=0.8).items == (

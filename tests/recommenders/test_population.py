@@ -23,9 +23,9 @@ def counts(films):
 
 @pytest.mark.parametrize("guarantee", ["recall", "hit"])
 @pytest.mark.parametrize("threshold", ["rank", "score"])
-@pytest.mark.parametrize("groups", [1, 3])
-def test_the_promise_is_kept_on_people_who_did_not_calibrate(
-    films, counts, guarantee, threshold, groups
+@pytest.mark.parametrize("n_segments", [1, 3])
+def test_the_guarantee_holds_for_users_who_did_not_calibrate(
+    films, counts, guarantee, threshold, n_segments
 ):
     """Half of the users calibrate, the others are served; a bias of 0.05 would fail."""
     horizon = 0.4 if guarantee == "recall" else 5
@@ -36,7 +36,7 @@ def test_the_promise_is_kept_on_people_who_did_not_calibrate(
             guarantee=guarantee,
             horizon=horizon,
             threshold=threshold,
-            groups=groups,
+            segments=n_segments,
             n_calibration=190,
             random_state=random_state,
         ).fit(counts)
@@ -124,7 +124,7 @@ def test_recalibrating_is_calibrating_on_what_came_later(films):
     recounted.recalibrate(films)
     assert recounted.statistics_.interactions.n_rows == films.n_rows
     assert recounted.calibration_.entries.tolist() == renewed.calibration_.entries.tolist()
-    with pytest.raises(InputError, match="Nothing has happened since"):
+    with pytest.raises(InputError, match="There are no interactions after"):
         recounted.recalibrate(films)
 
 
@@ -144,7 +144,7 @@ def test_recalibrating_with_data_that_has_new_items_and_people(films):
 
 
 def test_impossible_data_is_refused():
-    with pytest.raises(InputError, match="no users: nobody can calibrate"):
+    with pytest.raises(InputError, match="no users: there are no calibration users"):
         sr.PopulationConformal().fit(
             sr.PrecedenceStatistics.from_counts([[0, 2], [1, 0]], [3, 3], n_users=3)
         )
@@ -162,9 +162,9 @@ def test_arrays_that_are_not_a_calibration_are_refused(counts):
     ]
     for arrays in bad:
         with pytest.raises(ValueError, match=r"a calibration (is|has)"):
-            sr.PopulationConformal("CM12").restore(counts, State(arrays).under("calibration_"))
+            sr.PopulationConformal("CM12")._restore(counts, State(arrays).under("calibration_"))
     with pytest.raises(KeyError):
-        sr.PopulationConformal("CM12").restore(counts, State({"calibration_users": good["users"]}))
+        sr.PopulationConformal("CM12")._restore(counts, State({"calibration_users": good["users"]}))
 
 
 def test_recalibrating_keeps_the_trees_and_everybody_in_their_fold(films):

@@ -11,6 +11,7 @@ import surerec as sr
 from surerec.calibration import ItemProbabilities, Ranking, profile_cases
 from surerec.errors import InputError
 from surerec.measures import Query, State
+from surerec.recommenders import to_spec
 
 
 @pytest.fixture(scope="module")
@@ -129,8 +130,8 @@ def test_probabilities_are_refused_where_there_are_none(films, model):
 
 
 def test_a_model_without_probabilities_answers_as_one_with_them(model):
-    state = model.to_spec().state.split("calibration_chances_")[1]
-    earlier = sr.PopulationConformal("CM12").restore(model.statistics_, state)
+    state = to_spec(model).state.split("calibration_chances_")[1]
+    earlier = sr.PopulationConformal("CM12")._restore(model.statistics_, state)
     one, two = (each.recommend(user=7, confidence=0.8) for each in (model, earlier))
     assert one.items == two.items
     assert one.guarantee == two.guarantee
@@ -177,9 +178,12 @@ def test_a_level_that_cannot_be_reached_is_refused_with_the_best_that_can(precis
         ({"precision": "half"}, "precision is 'half'"),
         ({"precision": 0.2, "confidence": 1.5}, "confidence is 1.5; it must be between 0 and 1"),
         ({"precision": 0.2, "significance": 0.0}, "significance is 0; it must be between 0 and 1"),
-        ({"confidence": 0.9}, "This recommender promises precision: say which share"),
-        ({"precision": 0.2, "item_list": "stock"}, "There is no list 'stock'; there is none yet"),
-        ({"precision": 0.2, "items": []}, "The list of items is empty"),
+        ({"confidence": 0.9}, "This recommender guarantees precision. Pass the share"),
+        (
+            {"precision": 0.2, "item_list": "stock"},
+            "There is no item list 'stock'. Add it with add_item_list",
+        ),
+        ({"precision": 0.2, "items": []}, "items is empty"),
         ({"precision": 0.2, "items": "12"}, "it must be a list of item ids"),
         ({"precision": 0.2, "items": [9999]}, "There is no item 9999"),
         ({"precision": 0.2, "items": [12, 9998, 9999]}, "2 of 3 items are unknown: 9998, 9999"),
@@ -193,7 +197,7 @@ def test_bad_questions_are_refused_in_a_sentence(precise, asked, sentence):
 def test_a_recommender_of_another_promise_has_no_precision(model, films):
     with pytest.raises(InputError, match="promises recall, not precision"):
         model.recommend(user=7, precision=0.3)
-    with pytest.raises(InputError, match="promises no precision"):
+    with pytest.raises(InputError, match="does not guarantee precision"):
         sr.InductiveConformal().fit(films).recommend(user=7, precision=0.3)
 
 
@@ -214,7 +218,7 @@ def test_a_calibration_user_gets_the_threshold_tested_without_them(precise):
     user = int(users.users[11])
     found = precise.model_.assess(
         Query.of_user(precise.statistics_.interactions, user),
-        options=precise.options(precision=0.3),
+        options=precise.model_.options(precision=0.3),
     )
     own = found.own
     assert found.served._members[own] == 11
@@ -286,7 +290,7 @@ def test_lists_live_through_recalibration(films):
 @pytest.mark.parametrize(
     ("name", "items", "sentence"),
     [
-        ("some", [], "The list of items is empty"),
+        ("some", [], "items is empty"),
         ("some", [777], "There is no item 777"),
         ("some", [1, 777, 778], "2 of 3 items are unknown"),
         ("in stock", [1, 2], "'in stock' cannot name a list"),
@@ -345,11 +349,11 @@ def test_a_short_list_has_its_probabilities(model):
 @pytest.mark.parametrize(
     ("asked", "reason"),
     [
-        ({"confidence": 0.8}, "up to 100 items: give k"),
+        ({"confidence": 0.8}, "up to 100 items. Pass k"),
         ({"k": 101}, "up to 100 items"),
-        ({"k": 3, "items": [1, 2, 3, 4, 5, 6]}, "ask without items="),
-        ({"k": 3, "exclude": [1]}, "ask without items=, exclude="),
-        ({"k": 3, "min_probability": 0.1}, "ask without items=, exclude= and min_probability="),
+        ({"k": 3, "items": [1, 2, 3, 4, 5, 6]}, "Omit items="),
+        ({"k": 3, "exclude": [1]}, "Omit items=, exclude="),
+        ({"k": 3, "min_probability": 0.1}, "Omit items=, exclude= and min_probability="),
         ({"k": 3, "confidence": 0.001}, "the list is empty"),
     ],
 )
@@ -393,9 +397,9 @@ def test_many_lists_have_the_chances_of_each(model):
         assert rows["item_id"].to_list() == top.items
         assert rows.row(0)[-5:-1] == (*top.hit_probabilities, top.expected_hits)
     assert frame.columns[-5:-1] == ["at_least_1", "at_least_2", "at_least_3", "expected_hits"]
-    with pytest.raises(InputError, match="list of up to 100 items"):
+    with pytest.raises(InputError, match="lists of up to 100 items"):
         model.recommend_many([7], confidence=0.9, hits=True)
-    with pytest.raises(InputError, match="ask without items="):
+    with pytest.raises(InputError, match="Omit items="):
         model.recommend_many([7], confidence=0.9, k=3, items=[1], hits=True)
     with pytest.raises(InputError, match="has no probabilities of hits"):
         sr.InductiveConformal().fit(model.statistics_).recommend_many(
@@ -496,10 +500,10 @@ def test_forged_chances_are_refused(by_country, name, change):
 def test_forged_lists_are_refused(films, name, change):
     model = sr.PopulationConformal("CM12").fit(films, item_lists={"some": films.items.ids[:40]})
     state, statistics = model.model_.state(), model.statistics_
-    assert [*model.restore(statistics, state).item_lists_] == ["some"]
+    assert [*model._restore(statistics, state).item_lists_] == ["some"]
     forged = state | State({name: change(state.arrays[name])})
     with pytest.raises(ValueError, match=r"of an item list|is not sorted|users of a calibration"):
-        model.restore(statistics, forged)
+        model._restore(statistics, forged)
 
 
 def test_item_lists_need_names_of_their_own(films):
@@ -507,7 +511,7 @@ def test_item_lists_need_names_of_their_own(films):
     model = sr.PopulationConformal("CM12").fit(films, item_lists=lists)
     state = model.model_.state()
     assert state.texts["list1_list_name"] == "more"
-    for name, why in (("some", "one name twice"), ("in stock", "cannot name a list")):
+    for name, why in (("some", "lack names or share one"), ("in stock", "cannot name a list")):
         forged = state | State(texts={"list1_list_name": name})
         with pytest.raises(ValueError, match=why):
-            model.restore(model.statistics_, forged)
+            model._restore(model.statistics_, forged)

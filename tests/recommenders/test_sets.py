@@ -99,7 +99,7 @@ def test_cutting_and_excluding_keep_the_ranking_and_the_full_size(films, model):
     full = model.fit(films).recommend(user=user, confidence=0.8)
     threshold = model.recommend(user=user, confidence=0.8, k=3)
     assert threshold.to_frame().equals(full.to_frame().head(3))
-    assert f"cut from {len(full)}" in repr(threshold)
+    assert f"truncated from {len(full)}" in repr(threshold)
     assert len(model.recommend(user=user, confidence=0.8, k=10_000)) == len(full)
     first, second, *rest = full.items
     without = model.recommend(user=user, confidence=0.8, exclude=[second])
@@ -200,7 +200,7 @@ def test_notebooks_show_a_table_with_bars_and_the_guarantee(model, titled):
     assert "<b>x</b>" not in page  # titles are text, whatever they hold
     why = model.explain(titled.users[0], item=picks.items[0])
     assert repr(why).startswith(f"Explanation({picks.items[0]}, entry_confidence=")
-    assert "took it later" in why._repr_html_()
+    assert "consumers of" in why._repr_html_()
     paper = sr.InductiveConformal("CM12").fit(titled).explain(titled.users[0], item=picks.items[0])
     assert "p_value=" in repr(paper)
     frame = picks.to_pandas()

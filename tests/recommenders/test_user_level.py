@@ -7,6 +7,7 @@ import pytest
 import surerec as sr
 from surerec.audit import audit
 from surerec.calibration import observe, profile_cases
+from surerec.recommenders import refitted
 
 N_ITEMS = 80
 
@@ -107,23 +108,23 @@ def test_who_has_no_group_is_promised_nothing(two):
 
 
 @pytest.mark.parametrize(
-    ("groups", "given", "said"),
+    ("segments", "given", "said"),
     [
         ("segment", None, "fit needs the segment of each user"),
-        (2, {0: "a"}, "groups is a number: name their column"),
+        (2, {0: "a"}, "segments is a number. Name their column"),
         ("contry", pl.DataFrame({"user": [0], "country": ["DE"]}), "no column 'contry'"),
         ("country", pl.DataFrame({"who": [0], "country": ["DE"]}), "no user column"),
         ("country", {"x": "DE"}, "no country of any of the 800 users"),
         ("country", pl.DataFrame({"user": [0, 0], "country": ["a", "b"]}), "in two groups"),
         ("country", "no such file.csv", "no such file"),
-        ("", None, "groups is ''"),
+        ("", None, "segments is ''"),
         (("country", 0), None, "the number in segments is 0"),
-        ((3, "country"), None, "groups is"),
+        ((3, "country"), None, "segments is"),
     ],
 )
-def test_groups_that_cannot_be_used(two, groups, given, said):
+def test_segments_that_cannot_be_used(two, segments, given, said):
     with pytest.raises(sr.InputError, match=said):
-        sr.PopulationConformal(groups=groups).fit(two[0], user_segments=given)
+        sr.PopulationConformal(segments=segments).fit(two[0], user_segments=given)
 
 
 def test_groups_go_along_when_it_is_recalibrated_or_audited(two):
@@ -136,7 +137,7 @@ def test_groups_go_along_when_it_is_recalibrated_or_audited(two):
     other = sr.PopulationConformal("CM12", segments="segment").fit(early, user_segments=segment)
     other.recalibrate(films, refit=False, user_segments=flipped)
     assert "users with segment 'sure'" in str(other.recommend(4, confidence=0.8).guarantee)
-    again = model.fitted_on(sr.count_precedence(films), threshold="rank")
+    again = refitted(model, sr.count_precedence(films), threshold="rank")
     assert again.model_.segments.names == ("odd", "sure")
     assert len(audit(model).groups)
 
@@ -148,7 +149,7 @@ def test_histories_have_a_column_of_groups(two):
     consumed = films.items.ids[:8].to_list()
     rows = [(who, item, who) for who in ("odd", "sure", "new") for item in consumed]
     people = pl.DataFrame(rows, schema=["user", "item", "segment"], orient="row")
-    with pytest.warns(sr.HistoriesWarning, match="1 person is promised nothing.*'new'"):
+    with pytest.warns(sr.HistoriesWarning, match="1 user is without a guarantee.*'new'"):
         many = model.recommend_many(histories=people, confidence=0.8)
     sizes = dict(many.group_by("user_id").len().iter_rows())
     for who in ("odd", "sure", "new"):

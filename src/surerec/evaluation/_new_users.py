@@ -22,7 +22,7 @@ from surerec.evaluation._sets import (
 from surerec.interactions import Interactions
 from surerec.measures import Query
 from surerec.precedence import count_precedence
-from surerec.recommenders import PopulationConformal, RecommendOptions
+from surerec.recommenders import PopulationConformal, RecommendOptions, measure_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -323,7 +323,7 @@ def _ask(
     if min(n_calibration, n_new) < FEWEST_USERS:
         raise InputError(
             f"The new-user test needs {FEWEST_USERS} calibration users and {FEWEST_USERS} new "
-            f"users whom {model.recipe().name} can score, and there are {n_calibration} and "
+            f"users whom {measure_of(model).name} can score, and there are {n_calibration} and "
             f"{n_new}. Give more users, or a smaller min_history."
         )
     all_losses, all_sizes = (np.concatenate(each, axis=1) for each in zip(*sets, strict=True))
