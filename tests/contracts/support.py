@@ -121,7 +121,7 @@ class Case:
     @cached_property
     def users(self):
         """Users whom the guarantee covers, if it covers any of the data."""
-        rows = self.model.recommend_many(USERS[:60], **self.asked)
+        rows = self.model.recommend_many(USERS[:60], **self.request)
         covered = rows.filter(rows["covered"])["user_id"].unique(maintain_order=True).to_list()
         return covered if len(covered) > 1 else USERS
 

@@ -1,4 +1,4 @@
-"""Recommenders on disk and back."""
+"""Saving and loading recommenders."""
 
 import numpy as np
 import pytest
@@ -67,13 +67,13 @@ def store(folder, statistics, arrays, kind):
         ("InductiveConformal", "a", r"is invalid \(InductiveConformal has no 'a'\)"),
     ],
 )
-def test_state_that_does_not_fit_gives_a_sentence(tmp_path, statistics, kind, name, why):
+def test_invalid_state_is_reported(tmp_path, statistics, kind, name, why):
     store(tmp_path / "model", statistics, {name: np.arange(3)}, kind)
     with pytest.raises(sr.InputError, match=why):
         sr.load(tmp_path / "model")
 
 
-def test_a_recommender_of_tomorrow_is_no_hindrance_to_the_others(tmp_path, statistics):
+def test_unknown_kinds_do_not_block_other_recommenders(tmp_path, statistics):
     store(tmp_path / "model", statistics, {"a": np.ones(1)}, "Tomorrow")
     sr.InductiveConformal("CM3").fit(statistics).save(tmp_path / "model")
     assert repr(sr.load(tmp_path / "model")) == "InductiveConformal(measure='CM3')"
@@ -85,7 +85,7 @@ def test_a_recommender_of_tomorrow_is_no_hindrance_to_the_others(tmp_path, stati
             question()
 
 
-def test_asking_for_what_is_not_there(tmp_path, statistics):
+def test_missing_recommenders(tmp_path, statistics):
     save_model(tmp_path / "model", statistics, {})
     with pytest.raises(sr.InputError, match="the folder has no recommender"):
         sr.load(tmp_path / "model")
@@ -94,7 +94,7 @@ def test_asking_for_what_is_not_there(tmp_path, statistics):
         sr.load(tmp_path / "model", "icrs4")
 
 
-def test_nothing_unfitted_and_nothing_mixed_is_saved(tmp_path, statistics):
+def test_unfitted_and_mixed_recommenders_are_not_saved(tmp_path, statistics):
     fitted = sr.InductiveConformal().fit(statistics)
     with pytest.raises(sr.SurerecError, match="not fitted"):
         save_all(tmp_path / "model", {"a": fitted, "b": sr.InductiveConformal()})

@@ -29,7 +29,7 @@ def users(films):
     return films.users.ids.filter(pl.Series((lengths >= 10) & (lengths <= 40))).to_list()
 
 
-def test_a_set_for_known_users_holds_nothing_that_any_of_them_took(model, films, users):
+def test_a_groups_set_has_no_item_of_a_member(model, films, users):
     group = users[3:6]
     found = model.recommend(group=group, confidence=0.8)
     assert isinstance(found, sr.GroupSet)
@@ -100,7 +100,7 @@ def test_frames_by_member(model, users):
     assert "Groups have no calibrated probability" in top.about_hit_probability
 
 
-def test_explaining_by_member_leaves_everybody_out(model, films, users):
+def test_group_explanations_leave_all_members_out(model, films, users):
     group = users[:3]
     item = model.recommend(group=group, confidence=0.8).items[0]
     why = model.explain_group(group, item=item)
@@ -116,7 +116,7 @@ def test_explaining_by_member_leaves_everybody_out(model, films, users):
         model.explain_group(group, item=consumed)
 
 
-def test_what_is_not_offered(films, users):
+def test_unsupported_models_are_refused(films, users):
     precise = sr.PopulationConformal(guarantee="precision").fit(films)
     with pytest.raises(NotSupportedError, match="no precision guarantee for groups"):
         precise.calibrate_groups(2)
@@ -153,7 +153,7 @@ def test_what_is_not_offered(films, users):
         ({"group": [5, 7], "min_probability": 0.1}, "no probabilities"),
     ],
 )
-def test_bad_groups_are_refused_in_a_sentence(model, asked, said):
+def test_invalid_groups(model, asked, said):
     with pytest.raises(sr.InputError, match=said):
         model.recommend(**asked, confidence=0.8)
 

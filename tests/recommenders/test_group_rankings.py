@@ -68,7 +68,7 @@ def test_similar_groups_are_more_alike_than_random_ones(films):
 
 
 def test_outcomes_are_those_of_the_definition(films, statistics):
-    """Ranks among what no member knows, of what members took next and no member knew."""
+    """Ranks are among items new to every member, of the members' new held-out items."""
     groups, cases, found = observed(statistics, "CM4", 3, by="most-pleasure", n=4)
     for number, group in enumerate(groups):
         users = cases.users[group]
@@ -99,7 +99,7 @@ def test_outcomes_are_those_of_the_definition(films, statistics):
 
 @st.composite
 def outcomes(draw):
-    """Groups of two to four whose members took some of eight items, one of them unknown."""
+    """Groups of two to four whose members consumed some of eight items, one of them unknown."""
     sizes = draw(st.lists(st.integers(2, 4), min_size=1, max_size=5))
     rows, order = [], []
     for group, size in enumerate(sizes):
@@ -187,8 +187,8 @@ def test_the_observed_loss_is_the_nominal_one_over_splits(statistics, formed, na
 @given(some_rows, st.sampled_from(["order", "strict"]), st.data())
 def test_a_group_is_scored_as_if_counted_without_it(rows, ties, data):
     interactions = read(rows)
-    people = st.integers(0, interactions.n_users - 1)
-    users = data.draw(st.lists(people, min_size=1, max_size=4, unique=True))
+    codes = st.integers(0, interactions.n_users - 1)
+    users = data.draw(st.lists(codes, min_size=1, max_size=4, unique=True))
     group = Group(tuple(Query.of_user(interactions, user) for user in users))
     counts = sr.count_precedence(interactions, ties=ties)
     others = sr.count_precedence(interactions.without_users(np.array(users)), ties=ties)
@@ -203,7 +203,7 @@ def test_a_group_is_scored_as_if_counted_without_it(rows, ties, data):
 
 
 def known_to(others, history):
-    """What a new user's history comes to: items that nobody consumed are dropped."""
+    """What a new user's history comes to: items without other consumers are dropped."""
     known = history[others.support[history] > 0]
     return known if len(known) else history
 

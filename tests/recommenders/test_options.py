@@ -1,4 +1,4 @@
-"""Requests that are refused, and the sentence that says why and what to do."""
+"""Invalid requests and their messages."""
 
 import numpy as np
 import pandas as pd
@@ -36,7 +36,7 @@ every_model = pytest.mark.parametrize("model", EVERY, ids=repr)
         ({"segment": "DE"}, "has no segments"),
     ],
 )
-def test_what_is_asked_for(model, asked, says):
+def test_invalid_options(model, asked, says):
     model.fit(read(ROWS))
     with pytest.raises(sr.InputError, match=says):
         model.recommend(user="ann", **asked)
@@ -58,7 +58,7 @@ def test_what_is_asked_for(model, asked, says):
         ({"user": "ann", "item": "abbba"}, r"no item 'abbba'.*'abba'"),
     ],
 )
-def test_who_is_asked_for_and_what_is_explained(model, asked, says):
+def test_unknown_users_and_items(model, asked, says):
     model.fit(read(ROWS))
     with pytest.raises(sr.InputError, match=says):
         (model.explain if "item" in asked else model.recommend)(**asked)

@@ -1,4 +1,4 @@
-"""Scorers of one's own, in every recommender, saved with and without what they learned."""
+"""Custom scorers in every recommender, saved with and without state."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ def films():
 
 
 class Habit:
-    """Learns how often each item is taken, and says everything that a scorer can say."""
+    """Learns the support of each item, and implements all methods of a scorer."""
 
     name = "habit"
     leaves_users_out = True
@@ -32,14 +32,14 @@ class Habit:
         return scores / n_users
 
     def contributions(self, query, item):  # noqa: ARG002
-        return [("how many took it", float(self.counts[item]), 1.0)]
+        return [("number of consumers", float(self.counts[item]), 1.0)]
 
     def state(self):
-        return State({"counts": self.counts}, {"note": "taken by so many"})
+        return State({"counts": self.counts}, {"note": "support"})
 
     @classmethod
     def from_state(cls, statistics, state):
-        assert state.texts == {"note": "taken by so many"}
+        assert state.texts == {"note": "support"}
         return cls(statistics, np.array(state.arrays["counts"]))
 
 
@@ -63,9 +63,11 @@ def test_parts_are_stored_and_restored(films, tmp_path, kind):
     assert back.recommend(user=7, confidence=0.7).to_frame().equals(picks.to_frame())
     why = back.explain(user=7, item=picks.items[0])
     assert why.contributions[0] == Contribution(
-        "how many took it", float(films.item_codes.tolist().count(films.items.code(why.item))), 1.0
+        "number of consumers",
+        float(films.item_codes.tolist().count(films.items.code(why.item))),
+        1.0,
     )
-    assert "Largest effects on its score: how many took it" in str(why)
+    assert "Largest effects on its score: number of consumers" in str(why)
 
 
 class _Private(Bare):
@@ -80,7 +82,7 @@ class _Private(Bare):
         (Bare(50), "the scorer Bare does not say", "recall-bare"),
     ],
 )
-def test_no_private_name_reaches_customers(films, given, sentence, recommender):
+def test_no_private_name_is_shown(films, given, sentence, recommender):
     model = sr.PopulationConformal(given).fit(films)
     picks = model.recommend(user=3, confidence=0.8)
     assert picks.recommender == model.name_ == recommender
@@ -197,7 +199,7 @@ def test_what_a_scorer_raises_itself_passes_through(films):
         ("state", lambda: 5, "returned 5 for its state"),
     ],
 )
-def test_what_else_a_scorer_says_is_checked(films, tmp_path, name, value, says):
+def test_other_declarations_of_a_scorer_are_checked(films, tmp_path, name, value, says):
     scorer = Spoiled(lambda scores: scores)
     setattr(scorer, name, value)
 

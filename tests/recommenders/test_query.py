@@ -1,4 +1,4 @@
-"""A history's times and the moment of a question reach the scorer on every path."""
+"""The times of histories and requests reach the scorer."""
 
 import numpy as np
 import polars as pl
@@ -64,7 +64,7 @@ def iso(time):
     return str(np.datetime64(time, "us"))
 
 
-def test_every_question_is_asked_at_what_times_or_a_moment_say(films, model, history):
+def test_times_reach_the_scorer_in_every_request(films, model, history):
     then, item = instant(films, 30), films.items[40]
     times = [iso(then - (7 - place) * DAY) for place in range(8)]
     for given in ({"times": times}, {"at": iso(then)}):
@@ -151,7 +151,7 @@ def test_a_guarantee_says_that_it_assumes_a_recent_history(films, model, history
         ({"history": [1, 2], "times": [1]}, "times has 1 values and history has 2 items"),
     ],
 )
-def test_times_of_nothing_are_refused(films, model, asked, said):
+def test_times_need_a_history(films, model, asked, said):
     ids = films.users.ids, films.items.ids
     if "user" in asked:
         asked = {**asked, "user": ids[0][1]}
