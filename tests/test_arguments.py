@@ -103,7 +103,7 @@ def test_renewing_and_ages(model, films, counts):
     refused(lambda: model.recalibrate(np.arange(5)), "interactions is array")
     refused(lambda: model.recalibrate(films, refit=2), "refit is 2")
     other = sr.count_precedence(films.until(2**60))
-    refused(lambda: model.recalibrate(films, counts=other), "not of these interactions")
+    refused(lambda: model.recalibrate(films, counts=other), "belongs to other interactions")
     refused(lambda: model.age(dt.date(2024, 1, 1)), "at is")
     refused(lambda: model.age(dt.datetime(2024, 1, 1)), "time zone")  # noqa: DTZ001
     refused(lambda: sr.PopulationConformal(window=30).fit(films.until(0)), "no interactions")

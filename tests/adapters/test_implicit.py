@@ -116,7 +116,7 @@ def test_a_fitted_model_is_calibrated_on_a_future_and_saved(name, fitted, halves
     back = check_calibrated_and_saved(sure, fitted[name], matrix[2][1], best, folder)
     assert np.array_equal(learned(fitted[name]), before)
     assert repr(back) == f"WrappedRecommender(model={type(fitted[name]).__name__})"
-    with pytest.raises(sr.InputError, match="has its scorer: load it without scorer="):
+    with pytest.raises(sr.InputError, match="was saved with its scorer. Load it without scorer="):
         sr.load(tmp_path / "model", scorer=fitted[name])
     with pytest.raises(sr.InputError, match="is fitted already, and surerec cannot fit a copy"):
         back.fit(halves[0])
@@ -236,7 +236,7 @@ def numbered(halves, ids):
 @pytest.mark.parametrize("name", ["als", "cosine"])
 def test_without_items_ids_must_be_column_numbers(name, fitted, halves, matrix):
     sure = sr.wrap(fitted[name], users=matrix[2])
-    too_large = "without items=, so item ids must be its column numbers, 0 to 79; 1 ids .* 80: give"
+    too_large = "without items=, so item ids must be its column numbers, 0 to 79; 1 ids .* 80. Pass"
     with pytest.raises(sr.InputError, match=too_large):
         sure.calibrate(*halves)  # its ids are 1 to 80
     with pytest.raises(sr.InputError, match="80 ids of the past are not, such as 'film-0'"):

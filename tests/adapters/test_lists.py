@@ -169,7 +169,7 @@ def test_a_fallback_is_for_lists_and_known(halves, scores):
     past, future = halves
     with pytest.raises(sr.InputError, match="fallback is 'magic'; choose one of popularity, CM1"):
         sr.wrap(frame_of(scores, past), fallback="magic").calibrate(past, future)
-    with pytest.raises(sr.InputError, match="fallback= completes lists"):
+    with pytest.raises(sr.InputError, match="fallback= needs a frame or file of lists"):
         sr.wrap(lambda histories: histories, items=[1], fallback="CM12").calibrate(past, future)
     with pytest.raises(sr.InputError, match="leave items= and users= out"):
         sr.wrap(frame_of(scores, past), items=[1, 2]).calibrate(past, future)

@@ -278,5 +278,5 @@ def test_a_false_declaration_is_caught(dense):
         check_leaves_users_out(Liar, dense)
     with pytest.raises(AssertionError, match="does not declare leaves_users_out = True"):
         check_leaves_users_out(Silent, dense)
-    with pytest.raises(AssertionError, match="comes fitted"):
+    with pytest.raises(AssertionError, match="cannot be refitted"):
         check_leaves_users_out(Memory(sr.count_precedence(dense)), dense)

@@ -56,7 +56,9 @@ def resolve(
         code = statistics.require_profiles("pass history= instead").users.code(user)
     if history is None:
         if code is None:
-            raise InputError("There is no user. Pass user=, history= or group=.")
+            raise InputError(
+                "There is no user. Pass user=, history= or group= (--user or --history)."
+            )
         refuse_times(times, at, "a user of the data has times of their own")
         return Query.of_user(statistics.interactions, code)
     ids, then, moment = History.read(history, times, at)
@@ -90,7 +92,9 @@ def refuse_times(times: Any, at: Any, why: str) -> None:
     """Raise InputError if `times` or `at` is given without a history."""
     for name, value in (("times", times), ("at", at)):
         if value is not None:
-            raise InputError(f"{name}= needs history=: {why}. Omit it, or pass history=.")
+            raise InputError(
+                f"{name}= (--{name}) needs a history: {why}. Omit it, or pass history=."
+            )
 
 
 def assumed_of(scorer: Scorer, *queries: Query) -> str:
