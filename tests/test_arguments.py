@@ -108,7 +108,7 @@ def test_renewing_and_ages(model, films, counts):
     refused(lambda: model.age(dt.datetime(2024, 1, 1)), "time zone")  # noqa: DTZ001
     refused(lambda: sr.PopulationConformal(window=30).fit(films.until(0)), "no interactions")
     refused(lambda: save_all("x", [model]), "a dict")
-    refused(lambda: save_all("x", {"a": 5}), "no recommender")
+    refused(lambda: save_all("x", {"a": 5}), "Pass a fitted recommender")
     refused(lambda: make_recommender(5), "name is 5")
     refused(lambda: model.save("x", name=np.arange(3)), "name is")
     refused(lambda: model.model_.assess(model.model_.query(1), [99]), "candidates has 99")
