@@ -103,15 +103,15 @@ def test_recalibration_and_age(model, films, counts):
     refused(lambda: model.recalibrate(np.arange(5)), "interactions is array")
     refused(lambda: model.recalibrate(films, refit=2), "refit is 2")
     other = sr.count_precedence(films.until(2**60))
-    refused(lambda: model.recalibrate(films, counts=other), "not of these interactions")
+    refused(lambda: model.recalibrate(films, counts=other), "belongs to other interactions")
     refused(lambda: model.age(dt.date(2024, 1, 1)), "at is")
     refused(lambda: model.age(dt.datetime(2024, 1, 1)), "time zone")  # noqa: DTZ001
     refused(lambda: sr.PopulationConformal(window=30).fit(films.until(0)), "no interactions")
     refused(lambda: save_all("x", [model]), "a dict")
-    refused(lambda: save_all("x", {"a": 5}), "no recommender")
+    refused(lambda: save_all("x", {"a": 5}), "Pass a fitted recommender")
     refused(lambda: make_recommender(5), "name is 5")
     refused(lambda: model.save("x", name=np.arange(3)), "name is")
-    refused(lambda: model.model_.assess(model.query(1), [99]), "candidates has 99")
+    refused(lambda: model.model_.assess(model.model_.query(1), [99]), "candidates has 99")
     assert counts.n_users == 60
 
 

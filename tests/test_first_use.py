@@ -35,7 +35,8 @@ def test_nothing_heavy_is_imported_before_it_is_needed():
 def test_all_public_names_are_available():
     for name in sr.__all__:
         assert getattr(sr, name) is not None
-    assert {*sr.__all__, "errors", "measures"} <= set(dir(sr))
+    assert dir(sr) == sorted(sr.__all__)
+    assert sr.errors.InputError is sr.InputError
     assert sr.recommenders.load is sr.load
     with pytest.raises(AttributeError, match="has no attribute 'recommend'"):
         sr.recommend  # noqa: B018

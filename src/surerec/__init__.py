@@ -2,7 +2,7 @@
 
 from surerec._version import __version__
 
-TYPE_CHECKING = False  # as typing has it, which takes longer to import than all that is done here
+TYPE_CHECKING = False  # typing.TYPE_CHECKING, without the import of typing
 if TYPE_CHECKING:
     from surerec import datasets
     from surerec.calibration import Guarantee
@@ -22,8 +22,11 @@ if TYPE_CHECKING:
     from surerec.measures import MEASURES
     from surerec.precedence import PrecedenceStatistics, count_precedence, strongest_pairs
     from surerec.recommenders import (
+        Explanation,
+        FittedModel,
         GroupExplanation,
         GroupSet,
+        Histories,
         InductiveConformal,
         PopulationConformal,
         PrecedenceMining,
@@ -44,14 +47,15 @@ _HOMES = (
     "datasets",
     "live",
 )
-"""Where public names are looked for: each imports those before it, so nothing else is imported."""
+"""The packages that define public names; each imports only those before it."""
 
 
 def __getattr__(name: str) -> object:
-    """Import what is asked for: all of it takes a second, and `surerec --version` needs none."""
+    """Import a public name on first use; `surerec --version` then starts at once."""
     from importlib import import_module  # noqa: PLC0415
+    from importlib.util import find_spec  # noqa: PLC0415
 
-    if name in _packages():
+    if not name.startswith("_") and find_spec(f"surerec.{name}") is not None:
         return import_module(f"surerec.{name}")
     for home in _HOMES if name in __all__ else ():
         module = import_module(f"surerec.{home}")
@@ -62,22 +66,19 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_packages()})
-
-
-def _packages() -> set[str]:
-    from pkgutil import iter_modules  # noqa: PLC0415
-
-    return {each.name for each in iter_modules(__path__) if not each.name.startswith("_")}
+    return sorted(__all__)
 
 
 __all__ = [
     "MEASURES",
     "AssumedIdsWarning",
+    "Explanation",
     "FetchError",
+    "FittedModel",
     "GroupExplanation",
     "GroupSet",
     "Guarantee",
+    "Histories",
     "HistoriesWarning",
     "InductiveConformal",
     "InputError",

@@ -21,7 +21,7 @@ _WIDEST = 84  # characters of a line above a figure
 _BAR = "display:inline-block;height:.65em;margin-left:.5em;background:#0f766e;vertical-align:middle"
 _CELL = "text-align:left;padding:.1em .8em .1em 0"
 _PER_CENT = frozenset(
-    {"probability", "comes in above", "share", "nominal", "observed", "low", "high"}
+    {"probability", "entry confidence", "share", "nominal", "observed", "low", "high"}
 )
 
 

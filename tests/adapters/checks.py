@@ -35,7 +35,7 @@ def missed(model, films, tested, *, by_history):
 def check_covered(model, many, covers):
     """Check the recall guarantee for new users or for users of the fit."""
     films, tested = many
-    new = covers == "newcomers"
+    new = covers == "new-users"
     past = films.without_users(tested.users) if new else films.keeping(~tested.future_rows())
     sure = sr.wrap(model, covers=covers).fit(past)
     loss, holds = missed(sure, films, tested, by_history=new)

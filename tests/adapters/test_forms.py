@@ -12,6 +12,7 @@ from scipy.sparse import csr_matrix
 import surerec as sr
 from surerec.adapters import Factors, ItemItem
 from surerec.measures import State
+from surerec.recommenders import to_spec
 
 BLOCKED = """
 import sys
@@ -70,12 +71,12 @@ def test_the_command_line_recommends_without_the_library(saved, films):
 )
 def test_invalid_saved_factors_are_refused(saved, spoil):
     sure = saved[0]
-    spec = sure.to_spec()
+    spec = to_spec(sure)
     params = {**spec.params, "model": spoil.pop("model", spec.params["model"])}
     arrays = {**spec.state.arrays, **{f"scorer_{name}": value for name, value in spoil.items()}}
     assert arrays.keys() == spec.state.arrays.keys()
     with pytest.raises((ValueError, KeyError)):
-        type(sure)(**params).restore(sure.statistics_, State(arrays, spec.state.texts))
+        type(sure)(**params)._restore(sure.statistics_, State(arrays, spec.state.texts))
 
 
 def test_invalid_saved_weights_are_refused():

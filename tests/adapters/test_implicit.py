@@ -116,9 +116,9 @@ def test_a_fitted_model_is_calibrated_and_saved(name, fitted, halves, matrix, tm
     back = check_calibrated_and_saved(sure, fitted[name], matrix[2][1], best, folder)
     assert np.array_equal(learned(fitted[name]), before)
     assert repr(back) == f"WrappedRecommender(model={type(fitted[name]).__name__})"
-    with pytest.raises(sr.InputError, match="has its scorer: load it without scorer="):
+    with pytest.raises(sr.InputError, match=r"was saved with its scorer\. Load it without scorer="):
         sr.load(tmp_path / "model", scorer=fitted[name])
-    with pytest.raises(sr.InputError, match="comes fitted, and no copy of it can be fitted"):
+    with pytest.raises(sr.InputError, match="is fitted already, and surerec cannot fit a copy"):
         back.fit(halves[0])
     again = back.calibrate(*halves)
     assert again.recommend_many(confidence=0.8).equals(sure.recommend_many(confidence=0.8))
@@ -141,7 +141,7 @@ def test_items_without_consumers_are_ranked_for_new_users(fitted, halves, matrix
     rare = rare.with_columns(user_id=-pl.col("user_id"))
     later = future.to_frame().with_columns(user_id=-pl.col("user_id"))
     sure = sr.wrap(fitted["als"], items=matrix[1], users=matrix[2]).calibrate(rare, later)
-    assert sure.covers_ == "newcomers"
+    assert sure.covers_ == "new-users"
     request = {"history": matrix[1][10:16], "confidence": 0.8}
     said = "over users whom the model was not fitted on"
     assert said in str(sure.recommend(**request).guarantee)
@@ -221,8 +221,8 @@ def test_bpr_refuses_histories_and_new_users(fitted, halves, matrix):
         sr.InputError, match="cannot score a new user or a history, only users of its fit"
     ):
         sure.recommend(history=matrix[1][:6], confidence=0.8)
-    with pytest.raises(sr.InputError, match="nothing of newcomers"):
-        sr.wrap(make("bpr"), covers="newcomers").fit(halves[0])
+    with pytest.raises(sr.InputError, match="cannot score new users"):
+        sr.wrap(make("bpr"), covers="new-users").fit(halves[0])
 
 
 def numbered(halves, ids):
@@ -236,12 +236,12 @@ def numbered(halves, ids):
 @pytest.mark.parametrize("name", ["als", "cosine"])
 def test_without_items_ids_must_be_column_numbers(name, fitted, halves, matrix):
     sure = sr.wrap(fitted[name], users=matrix[2])
-    too_large = "without items=, so item ids must be its column numbers, 0 to 79; 1 ids .* 80: give"
+    too_large = "without items=, so item ids must be its column numbers, 0 to 79; 1 ids .* 80. Pass"
     with pytest.raises(sr.InputError, match=too_large):
         sure.calibrate(*halves)  # its ids are 1 to 80
     with pytest.raises(sr.InputError, match="80 ids of the past are not, such as 'film-0'"):
         sure.calibrate(*numbered(halves, [f"film-{code}" for code in range(80)]))
-    with pytest.warns(sr.AssumedIdsWarning, match="the ids may be wrong. In that case give items="):
+    with pytest.warns(sr.AssumedIdsWarning, match="the ids may be wrong. If so, pass items="):
         sure.calibrate(*numbered(halves, np.random.default_rng(5).permutation(80)))
     place = {each: column for column, each in enumerate(matrix[1])}
     right = numbered(halves, [place[each] for each in halves[0].items.ids])
@@ -263,7 +263,7 @@ def test_unfitted_models_and_other_ids_are_refused(fitted, halves, matrix):
         (
             fitted["als"],
             {"users": [-each for each in users], "covers": "fit"},
-            "Nobody with a future was in the fit of Alternating",
+            "No user with future items was in the fit of Alternating",
         ),
     ]:
         with pytest.raises(sr.SurerecError, match=said):
@@ -279,7 +279,7 @@ def by_heart():
         return AlternatingLeastSquares(40, random_state=1)
 
 
-@pytest.mark.parametrize("covers", ["fit", "newcomers"])
+@pytest.mark.parametrize("covers", ["fit", "new-users"])
 def test_the_guarantee_holds_for_covered_users(many, covers):
     check_covered(by_heart(), many, covers)
 

@@ -173,7 +173,7 @@ COVERED = ["ease", "als", "als of users", "flexmf", "user knn"]
 @pytest.mark.parametrize(
     ("name", "covers"),
     [(name, "fit") for name in COVERED]
-    + [(name, "newcomers") for name in COVERED if name not in NO_HISTORIES],
+    + [(name, "new-users") for name in COVERED if name not in NO_HISTORIES],
 )
 def test_the_guarantee_holds_for_covered_users(name, covers, many):
     check_covered(make(name), many, covers)
@@ -208,7 +208,7 @@ def test_invalid_models_and_requests_are_refused(trained, halves):
     with pytest.raises(sr.InputError, match="items= lacks items that EASEScorer was trained on"):
         sr.wrap(trained("ease"), items=[1, 2]).calibrate(*halves)
     with pytest.raises(sr.InputError, match="FlexMFImplicitScorer scores the users of its fit on"):
-        sr.wrap(make("flexmf"), covers="newcomers").fit(halves[0])
+        sr.wrap(make("flexmf"), covers="new-users").fit(halves[0])
     sure = sr.wrap(trained("flexmf")).calibrate(*halves)
     with pytest.raises(
         sr.InputError, match="cannot score a new user or a history, only users of its fit"

@@ -128,7 +128,7 @@ def test_items_outside_a_list_have_no_probability(halves, scores):
     past, future = halves
     frame = frame_of(scores, past, k=20)
     sure = sr.wrap(frame).calibrate(past, future)
-    assessment = sure.model_.assess(sure.query(1))
+    assessment = sure.model_.assess(sure.model_.query(1))
     listed = set(frame.filter(user_id=1)["item_id"])
     inside = np.array([sure.items_[int(code)] in listed for code in assessment.candidates])
     assert 0 < inside.sum() <= 20
@@ -171,7 +171,7 @@ def test_invalid_fallbacks_are_refused(halves, scores):
     past, future = halves
     with pytest.raises(sr.InputError, match="fallback is 'magic'; choose one of popularity, CM1"):
         sr.wrap(frame_of(scores, past), fallback="magic").calibrate(past, future)
-    with pytest.raises(sr.InputError, match="fallback= completes lists"):
+    with pytest.raises(sr.InputError, match="fallback= needs a frame or file of lists"):
         sr.wrap(lambda histories: histories, items=[1], fallback="CM12").calibrate(past, future)
     with pytest.raises(sr.InputError, match="Leave items= and users= out"):
         sr.wrap(frame_of(scores, past), items=[1, 2]).calibrate(past, future)

@@ -256,14 +256,14 @@ COVERED = ["ease", "cosine", "als", "bpr", "svd"]
 @pytest.mark.parametrize(
     ("name", "covers"),
     [(name, "fit") for name in COVERED]
-    + [(name, "newcomers") for name in COVERED if name not in NO_HISTORIES],
+    + [(name, "new-users") for name in COVERED if name not in NO_HISTORIES],
 )
 def test_the_guarantee_holds_for_covered_users(name, covers, many):
     check_covered(make(name), many, covers)
 
 
 @pytest.mark.parametrize("check", QUICK)
-@pytest.mark.parametrize("name", ["ease", "cosine", "als", "als, newcomers", "bpr", "popular"])
+@pytest.mark.parametrize("name", ["ease", "cosine", "als", "als, new-users", "bpr", "popular"])
 def test_the_contract(name, check, tmp_path):
     CHECKS[check](subject_around(make, *name.split(", ")), tmp_path)
 
@@ -276,7 +276,7 @@ def test_invalid_models_and_requests_are_refused(fitted, dataset, halves):
     with pytest.raises(sr.InputError, match="items of the past are not in the catalogue of EASEM"):
         sr.wrap(fitted("ease"), items=dataset.item_id_map).calibrate(*halves)  # other ids
     with pytest.raises(sr.InputError, match="PureSVDModel scores the users of its fit only"):
-        sr.wrap(make("svd"), covers="newcomers").fit(halves[0])
+        sr.wrap(make("svd"), covers="new-users").fit(halves[0])
     with pytest.raises(
         sr.InputError, match=r"RandomModel of RecTools cannot score all items. Pass one of E"
     ):

@@ -92,7 +92,7 @@ def test_any_scorer_can_be_audited(drifting):
 def test_recommenders_are_audited_with_their_settings(drifting, model, kinds):
     found = audit(model.fit(drifting), n_users=60)
     assert kinds <= set(verdicts(found))
-    assert found.subject == model.default_name()
+    assert found.subject == model.name_
     if "confidence" not in model.model_.features:
         assert any("has no p-values" in sentence for sentence in found.skipped)
         assert "item-time" not in verdicts(found)

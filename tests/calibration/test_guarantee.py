@@ -148,7 +148,7 @@ def test_a_truncated_set_has_none(models, options, reason):
     assert str(short) == f"No guarantee: {reason}. The full set has: {recall(80, 226)}"
     to_all = model.guarantee_to_all(model.options(confidence=0.8, **options))
     assert (to_all.holds, to_all.reason) == (False, reason)
-    assert to_all.full == model.guarantee_to_all(model.options(confidence=0.8))
+    assert to_all.full == model.model_.guarantee_to_all(model.model_.options(confidence=0.8))
 
 
 EIGHT = {"history": list(range(1, 9))}
@@ -247,7 +247,7 @@ def toy(monkeypatch):
 def test_a_new_kind_is_available_on_every_surface(many, tmp_path):
     assert "half-cm12" in recommender_names()
     model = make_recommender("half-cm12").fit(many)
-    assert model.default_name() == "half-cm12"
+    assert model.name_ == "half-cm12"
     history = many.items.ids[:8].to_list()
     picks = model.recommend(history=history, confidence=0.8)
     assert str(picks.guarantee).startswith(

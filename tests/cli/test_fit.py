@@ -114,7 +114,7 @@ ITEM = "contains each new item a user consumes next with probability 80%"
 )
 def test_headlines(name, words):
     films = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=900, random_state=1)
-    assert make_recommender(name).fit(films).headline(0.8) == words
+    assert make_recommender(name).fit(films).model_.calibration.headline(0.8) == words
 
 
 def test_fit_takes_the_settings_of_what_is_calibrated_over_users(run, shop):

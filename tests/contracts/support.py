@@ -84,7 +84,7 @@ MEASURES = {
     "your scorer, fitted without calibration users": popular,
 }
 IDS = {"items": PAST.items.ids.to_list(), "users": PAST.users.ids.to_list()}
-NEW = {"items": IDS["items"], "covers": "newcomers"}
+NEW = {"items": IDS["items"], "covers": "new-users"}
 WRAPPED = {
     "wrapped factors (matrix factorisation)": (Factors(OF_USERS, OF_ITEMS, (0.1, 2.0)), IDS),
     "wrapped item–item weights": (ItemItem(OF_ITEMS @ OF_ITEMS.T), NEW),
@@ -95,7 +95,7 @@ GUARANTEES = {
     "hit": {"guarantee": "hit", "horizon": 5},
     "precision": {"guarantee": "precision"},
     "recall, temporal split": {"window": 150},
-    "recall by segment": {"groups": "parity"},
+    "recall by segment": {"segments": "parity"},
 }
 
 
@@ -121,7 +121,7 @@ class Case:
     @cached_property
     def users(self):
         """Users whom the guarantee covers, if it covers any of the data."""
-        rows = self.model.recommend_many(USERS[:60], **self.asked)
+        rows = self.model.recommend_many(USERS[:60], **self.request)
         covered = rows.filter(rows["covered"])["user_id"].unique(maintain_order=True).to_list()
         return covered if len(covered) > 1 else USERS
 
@@ -134,7 +134,7 @@ class Case:
 def fit(make, *data):
     """Fit a recommender, or calibrate it on a past and a future, by segment if it has any."""
     model = make()
-    more = {"user_segments": SEGMENTS} if model.get_params().get("groups") == "parity" else {}
+    more = {"user_segments": SEGMENTS} if model.get_params().get("segments") == "parity" else {}
     return model.fit(*data, **more) if len(data) == 1 else model.calibrate(*data, **more)
 
 

@@ -175,7 +175,9 @@ def test_recommend_all_writes_a_table(address, cli, tmp_path):
     assert covered == sorted(expected.select("user_id", "item_id", "covered").rows())
     if (comment := table_comment(address, "picks")) is not None:
         said = {"surerec.recommender": "icrs12"}
-        said["surerec.guarantee"] = str(model.guarantee_to_all(model.options(confidence=0.5)))
+        said["surerec.guarantee"] = str(
+            model.model_.guarantee_to_all(model.model_.options(confidence=0.5))
+        )
         assert json.loads(comment) == said
     assert "Pass --overwrite" in cli(*asked, "--table", "picks").err
     assert "is not a table name" in cli(*asked).err

@@ -187,7 +187,7 @@ def test_a_saved_model_recommends_without_implicit(films, kind, tmp_path, monkey
     model.save(tmp_path / "films")
     without_implicit(monkeypatch)
     opened = sr.load(tmp_path / "films")
-    assert opened.default_name() == model.default_name()
+    assert opened.name_ == model.name_
     for user in films.users.ids[:4]:
         here, there = (m.recommend(user, confidence=0.8) for m in (model, opened))
         assert here.to_frame().equals(there.to_frame())
@@ -252,7 +252,7 @@ def test_the_measure_has_a_name():
     assert {"icrs-als", "recall-als", "hit-als"} <= set(recommender_names())
     assert make_recommender("ICRS-ALS").measure == "als"
     assert as_measure("als", random_state=3).settings == AlsSettings(random_state=3)
-    assert sr.InductiveConformal("als").default_name() == "icrs-als"
+    assert sr.InductiveConformal("als")._default_name() == "icrs-als"
     with pytest.raises(InputError, match="'learned' and 'als'"):
         as_measure("asl")
 

@@ -1,4 +1,4 @@
-"""Many users at once, of the data or by histories, are answered as each of them is alone."""
+"""Batches of users or histories equal single requests."""
 
 import numpy as np
 import pandas as pd
@@ -67,7 +67,7 @@ def test_the_best_items_of_longer_profiles(measure, ties):
     "settings", [{}, {"threshold": "rank"}, {"segments": 2}, {"guarantee": "precision"}]
 )
 @pytest.mark.parametrize("k", [None, 3])
-def test_many_users_are_told_who_is_covered(settings, k):
+def test_batches_state_who_is_covered(settings, k):
     few = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=3_000, random_state=1)
     model = sr.PopulationConformal("CM12", **settings).fit(few)
     asked = {"precision": 0.1} if "guarantee" in settings else {"confidence": 0.9}
@@ -76,7 +76,7 @@ def test_many_users_are_told_who_is_covered(settings, k):
     assert len(set(covered.values())) == 2
     for user in list(covered)[::11]:
         assert covered[user] == is_covered(model, user=user, **asked)
-    said = model.guarantee_to_all(model.options(**asked, k=k))
+    said = model.model_.guarantee_to_all(model.model_.options(**asked, k=k))
     assert said.holds == (k is None)
     assert (said.full or said).holds
 
@@ -91,9 +91,7 @@ def test_many_users_are_told_who_is_covered(settings, k):
     ids=repr,
 )
 def test_threads_change_nothing(model, strategy, monkeypatch):
-    crowd = sr.datasets.synthetic(
-        600, 40, 6_000, random_state=13
-    )  # more than any thread takes at once
+    crowd = sr.datasets.synthetic(600, 40, 6_000, random_state=13)  # more than one batch per thread
     model.fit(sr.count_precedence(crowd, strategy=strategy))
     answers = []
     for threads in ("1", "2", "7"):
@@ -184,7 +182,7 @@ def test_equal_scores_come_by_popularity_whatever_the_codes(tied, shuffled, name
 
 @pytest.fixture(scope="module")
 def strangers():
-    """More people than one thread is given, whose ids are users' of the data."""
+    """More users than one batch, with ids of users of the data."""
     return sr.datasets.synthetic(300, 60, 4_000, random_state=99)
 
 
@@ -196,26 +194,9 @@ def histories_of(interactions):
 
 def asked_by(histories, known=()):
     return {
-        person: {"user": person if person in known else None, "history": history}
-        for person, history in histories.items()
+        user: {"user": user if user in known else None, "history": history}
+        for user, history in histories.items()
     }
-
-
-@pytest.mark.parametrize(
-    "model",
-    [sr.InductiveConformal("CM12"), sr.PopulationConformal()],
-    ids=repr,
-)
-def test_people_of_the_data_are_left_out_if_asked_for(films, strangers, model):
-    model.fit(films)
-    some = dict(list(histories_of(strangers).items())[:90])
-    known = set(films.users.ids) & some.keys()
-    assert 0 < len(known) < len(some)
-    many = model.recommend_many(histories=some, leave_out=True, confidence=0.8, k=4)
-    alone = one_by_one(model, asked_by(some, known), confidence=0.8, k=4)
-    assert_frame_equal(many, alone, check_exact=True)
-    newcomers = model.recommend_many(histories=some, confidence=0.8, k=4)
-    assert not newcomers.equals(many)
 
 
 @given(
@@ -231,16 +212,16 @@ def test_small_histories_with_unknown_items_and_repeats(measure, rows, given_, l
     interactions = read(rows)
     model = sr.InductiveConformal(measure).fit(interactions)
     usable = {
-        person: history
-        for person, history in given_.items()
+        user: history
+        for user, history in given_.items()
         if (model.items_.codes(history) >= 0).any()
     }
     if not usable:
-        with pytest.raises(sr.InputError, match="Nobody in the data took any item"):
+        with pytest.raises(sr.InputError, match="No item in the histories of these"):
             model.histories(given_)
         return
     found = model.histories(given_, leave_out=leave_out)
-    assert found.left_out.to_list() == [person for person in given_ if person not in usable]
+    assert found.left_out.to_list() == [user for user in given_ if user not in usable]
     n_unknown = sum(int((model.items_.codes(history) < 0).sum()) for history in given_.values())
     assert len(found.ignored) == n_unknown
     known = set(interactions.users.ids) if leave_out else ()
@@ -252,7 +233,7 @@ def test_small_histories_with_unknown_items_and_repeats(measure, rows, given_, l
 def test_every_form_of_histories_says_the_same(films, strangers, tmp_path):
     model = sr.InductiveConformal("CM12").fit(films)
     frame = strangers.to_frame()
-    frame.write_csv(tmp_path / "people.csv")
+    frame.write_csv(tmp_path / "users.csv")
     shuffled = frame.sample(fraction=1, shuffle=True, seed=4)
     expected = model.recommend_many(histories=histories_of(strangers), confidence=0.7, k=5)
     for form in (
@@ -263,19 +244,19 @@ def test_every_form_of_histories_says_the_same(films, strangers, tmp_path):
         frame.drop("datetime"),
         frame.drop("datetime").rename({"user_id": "customer_id", "item_id": "asin"}),
         frame.with_columns(pl.col("item_id").cast(pl.String)),
-        tmp_path / "people.csv",
+        tmp_path / "users.csv",
     ):
         assert_frame_equal(model.recommend_many(histories=form, confidence=0.7, k=5), expected)
     by_time = model.recommend_many(histories=shuffled, confidence=0.7, k=5)
-    assert by_time["user_id"][0] == shuffled["user_id"][0]  # people in the order given
+    assert by_time["user_id"][0] == shuffled["user_id"][0]  # users in the given order
     assert_frame_equal(by_time.sort("user_id", "rank"), expected.sort("user_id", "rank"))
 
 
-def test_who_is_left_out_is_told(films):
+def test_users_who_are_left_out_are_named(films):
     model = sr.InductiveConformal("CM12").fit(films)
     known = films.items.ids[:3].to_list()
     given_ = pd.DataFrame({"user": ["a", "a", "a", "b", "c"], "item": [*known, 10**9, 10**9 + 1]})
-    with pytest.warns(sr.HistoriesWarning, match=r"2 people are left out.*'b', 'c'\."):
+    with pytest.warns(sr.HistoriesWarning, match=r"2 users are left out.*'b', 'c'\)\."):
         picks = model.recommend_many(histories=given_, confidence=0.9, k=2)
     assert set(picks["user_id"]) == {"a"}
     found = model.histories(given_)  # and without a warning
@@ -286,22 +267,22 @@ def test_who_is_left_out_is_told(films):
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"histories": {1: "film"}}, "The history of 1 is a list of item ids, not the text 'film'"),
-        ({"histories": {1: [3], "ann": [4]}}, "ids of people are of several types"),
-        ({"histories": {}}, "histories of these 0 people"),
+        ({"histories": {1: "film"}}, "The history of 1 is 'film'. Pass a list of item ids"),
+        ({"histories": {1: [3], "ann": [4]}}, "user ids in histories= have several types"),
+        ({"histories": {}}, "histories of these 0 users"),
         (
             {"histories": pl.DataFrame({"who": [1], "item": [2]})},
             "no user column among 'who', 'item'",
         ),
         ({"histories": pl.DataFrame({"user": [1], "what": [2]})}, "no item column"),
         ({"histories": 7}, "not from int"),
-        ({"users": [1], "histories": {1: [2]}}, "users or histories=, not both"),
-        ({"users": [1], "leave_out": True}, "leave_out is about histories="),
+        ({"users": [1], "histories": {1: [2]}}, "Both users and histories="),
+        ({"users": [1], "leave_out": True}, "leave_out= needs histories="),
         ({"users": [12345]}, "^There is no user 12345"),
-        ({"users": []}, "the list of users is empty"),
+        ({"users": []}, "users is empty"),
     ],
 )
-def test_many_that_cannot_be_answered(films, asked, said):
+def test_invalid_batch_requests(films, asked, said):
     model = sr.InductiveConformal("CM12").fit(films)
     with pytest.raises(sr.InputError, match=said):
         model.recommend_many(**asked, confidence=0.5)

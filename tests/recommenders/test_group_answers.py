@@ -8,7 +8,7 @@ import surerec as sr
 from surerec.errors import NotSupportedError
 from surerec.interactions import read_members
 from surerec.measures import State
-from surerec.recommenders import GROUP_GUARANTEE_KINDS, Aggregation
+from surerec.recommenders import GROUP_GUARANTEE_KINDS, Aggregation, to_spec
 from tests.contracts.support import Careful, popular
 
 
@@ -29,7 +29,7 @@ def users(films):
     return films.users.ids.filter(pl.Series((lengths >= 10) & (lengths <= 40))).to_list()
 
 
-def test_a_set_for_known_users_holds_nothing_that_any_of_them_took(model, films, users):
+def test_a_groups_set_has_no_item_of_a_member(model, films, users):
     group = users[3:6]
     found = model.recommend(group=group, confidence=0.8)
     assert isinstance(found, sr.GroupSet)
@@ -37,8 +37,8 @@ def test_a_set_for_known_users_holds_nothing_that_any_of_them_took(model, films,
     assert not consumed & set(films.items.codes(found.items).tolist())
     assert found.n_candidates == films.n_items - len(consumed)
     assert found.members == tuple(group)
-    assert "groups of 3 formed at random" in str(found.guarantee)
-    assert found.formed == "groups of 3 formed at random"
+    assert "random groups of 3" in str(found.guarantee)
+    assert found.formed == "random groups of 3"
     larger = model.recommend(group=group, confidence=0.9)
     assert set(found.items) <= set(larger.items)
     assert len(found) < len(larger) <= found.n_candidates
@@ -100,7 +100,7 @@ def test_frames_by_member(model, users):
     assert "Groups have no calibrated probability" in top.about_hit_probability
 
 
-def test_explaining_by_member_leaves_everybody_out(model, films, users):
+def test_group_explanations_leave_all_members_out(model, films, users):
     group = users[:3]
     item = model.recommend(group=group, confidence=0.8).items[0]
     why = model.explain_group(group, item=item)
@@ -112,22 +112,22 @@ def test_explaining_by_member_leaves_everybody_out(model, films, users):
     assert row["later"] == others.followers(earlier)[code]
     assert str(why).count("\n") == 3
     consumed = films.items[int(films.consumed(films.users.code(group[1]))[0])]
-    with pytest.raises(sr.InputError, match="has taken"):
+    with pytest.raises(sr.InputError, match="has already consumed"):
         model.explain_group(group, item=consumed)
 
 
-def test_what_is_not_offered(films, users):
+def test_unsupported_models_are_refused(films, users):
     precise = sr.PopulationConformal(guarantee="precision").fit(films)
-    with pytest.raises(NotSupportedError, match="no guarantee of precision, only of recall"):
+    with pytest.raises(NotSupportedError, match="no precision guarantee for groups"):
         precise.calibrate_groups(2)
     with pytest.raises(NotSupportedError, match="has no sets for groups"):
         sr.PrecedenceMining().fit(films).recommend(group=users[:2])
 
     fitted = sr.PopulationConformal(popular(sr.count_precedence(films))).fit(films)
-    with pytest.raises(NotSupportedError, match="cannot be left out"):
+    with pytest.raises(NotSupportedError, match="cannot leave their members out"):
         fitted.recommend(group=users[:2], confidence=0.8)
     assert fitted.model_.offers_group_guarantee() == ()
-    with pytest.raises(NotSupportedError, match="one user at a time"):
+    with pytest.raises(NotSupportedError, match="one user at a "):
         sr.PopulationConformal(Careful).fit(films).recommend(group=users[:2], confidence=0.8)
 
 
@@ -135,16 +135,16 @@ def test_what_is_not_offered(films, users):
     ("asked", "said"),
     [
         ({"group": []}, "empty"),
-        ({"group": [5]}, "A group of one is a person"),
-        ({"group": {"ann": 5}}, "A group of one is a person"),
+        ({"group": [5]}, "group has one member"),
+        ({"group": {"ann": 5}}, "group has one member"),
         ({"group": [5, 7, 5]}, "User 5 is in the group twice"),
         ({"group": [5, 999]}, "There is no user 999"),
-        ({"group": [5, []]}, "Nothing is known of member 2: their list of items is empty"),
-        ({"group": {"ann": 5, "bob": ["x"]}}, "Nothing is known of bob: nobody in the data took"),
+        ({"group": [5, []]}, "The history of member 2 is empty"),
+        ({"group": {"ann": 5, "bob": ["x"]}}, "No item in the history of bob is in the data"),
         ({"group": [5, pl.DataFrame({"film": [1]})]}, "column 'item_id'"),
         ({"group": "DE"}, "for a segment pass segment="),
-        ({"group": [5, 7], "user": 5}, "for whom once"),
-        ({"group": [5, 7], "segment": "DE"}, "for whom once"),
+        ({"group": [5, 7], "user": 5}, "Pass all members"),
+        ({"group": [5, 7], "segment": "DE"}, "Pass all members"),
         ({"group": [5, 7], "group_guarantee": "some"}, "choose one of any, most"),
         ({"user": 5, "group_guarantee": "any"}, "group="),
         ({"group": [5, 7, 9], "group_guarantee": "all"}, "up to 2, and this one has 3"),
@@ -153,7 +153,7 @@ def test_what_is_not_offered(films, users):
         ({"group": [5, 7], "min_probability": 0.1}, "no probabilities"),
     ],
 )
-def test_bad_groups_are_refused_in_a_sentence(model, asked, said):
+def test_invalid_groups(model, asked, said):
     with pytest.raises(sr.InputError, match=said):
         model.recommend(**asked, confidence=0.8)
 
@@ -179,7 +179,9 @@ def test_too_few_groups_and_too_little_known_say_so(model, films, users):
     assert found.everything_qualifies
     assert "needs at least 999 calibration groups" in str(found.guarantee)
     short = model.recommend(group=[users[0], films.items.ids[:2].to_list()], confidence=0.8)
-    assert str(short.guarantee).startswith("No guarantee: fewer than 5 items")
+    assert str(short.guarantee).startswith(
+        "No guarantee: the history of member 2 has fewer than 5 items"
+    )
 
 
 def test_given_groups_of_any_size(films, users):
@@ -192,13 +194,13 @@ def test_given_groups_of_any_size(films, users):
     assert read_members(frame) == given
     model.calibrate_groups(groups=frame)
     found = model.recommend(group=users[-9:], confidence=0.7, group_guarantee="most")
-    assert "groups such as those given, of up to 10" in str(found.guarantee)
-    with pytest.raises(NotSupportedError, match="11 members, and the largest"):
+    assert "groups like the given ones, of up to 10" in str(found.guarantee)
+    with pytest.raises(NotSupportedError, match="11 members, but the largest"):
         model.recommend(group=users[-11:], confidence=0.7)
     short = films.users.ids.filter(pl.Series(np.diff(films.offsets) < 5))[0]
     with pytest.warns(sr.LeftOutWarning, match="1 of the 2 given groups do not calibrate"):
         model.calibrate_groups(groups={"a": users[:3], "b": [users[5], short]})
-    with pytest.raises(sr.InputError, match="no group of those given"):
+    with pytest.raises(sr.InputError, match="No given group can calibrate"):
         model.calibrate_groups(groups={"b": [users[5], short]})
 
 
@@ -211,7 +213,7 @@ def test_saved_and_loaded(films, users, tmp_path):
     for group in (users[:2], users[4:7]):
         one, other = (m.recommend(group=group, confidence=0.8) for m in (model, back))
         assert (one.items, one.guarantee) == (other.items, other.guarantee)
-        assert "formed of similar users" in str(other.guarantee)
+        assert "similar groups of" in str(other.guarantee)
     assert model.fit(films).model_.groups.sizes == ()
     model.calibrate_groups(groups={"a": users[:3], "b": users[3:5]})
     model.save(tmp_path / "given")
@@ -219,40 +221,44 @@ def test_saved_and_loaded(films, users, tmp_path):
 
     mine = Aggregation("mine", "what the first member says", lambda values: values[0])
     model.fit(films).calibrate_groups(2, aggregation=mine)
-    with pytest.raises(sr.InputError, match="aggregation 'mine' of your own cannot be saved"):
+    with pytest.raises(sr.InputError, match="custom aggregation 'mine' cannot be saved"):
         model.save(tmp_path / "mine")
 
 
 def test_damaged_parts_are_refused(films):
     model = sr.PopulationConformal("CM12").fit(films).calibrate_groups(2)
-    spec = model.to_spec()
+    spec = to_spec(model)
     good = json.loads(spec.state.texts["groups_size0_about"])
     assert good == {"formed": "random", "size": 2, "aggregation": "average"}
     for about in ({}, [1], {**good, "formed": "x"}, {**good, "aggregation": []}):
         forged = State(texts={"groups_size0_about": json.dumps(about)})
         with pytest.raises((KeyError, ValueError)):
-            sr.PopulationConformal("CM12").restore(model.statistics_, spec.state | forged)
+            sr.PopulationConformal("CM12")._restore(model.statistics_, spec.state | forged)
 
 
 @pytest.mark.parametrize("measure", ["als", "learned"])
 def test_folds(films, users, measure):
-    """Members of one fold are promised something, members of several are not."""
-    recipe = sr.PopulationConformal(measure, n_calibration=60).fit(films)
-    folds = recipe.scorer_.fold_of(np.arange(films.n_users))
+    """Members of one fold are covered by a guarantee, members of several are not."""
+    model = sr.PopulationConformal(measure, n_calibration=60).fit(films)
+    folds = model.scorer_.fold_of(np.arange(films.n_users))
     enough = np.isin(np.arange(films.n_users), films.users.codes(users))
     first, second = (np.flatnonzero((folds == fold) & enough)[:2] for fold in np.unique(folds)[:2])
     names = films.users.ids
-    recipe.calibrate_groups(2)
-    for group in recipe.group_calibrations_[0].outcomes.users.reshape(-1, 2):
+    model.calibrate_groups(2)
+    for group in model.group_calibrations_[0].outcomes.users.reshape(-1, 2):
         assert folds[group[0]] == folds[group[1]]
-    same = recipe.recommend(group=names.gather(first).to_list(), confidence=0.7)
-    assert str(same.guarantee).startswith("Of items new to every member that any")
+    same = model.recommend(group=names.gather(first).to_list(), confidence=0.7)
+    assert str(same.guarantee).startswith(
+        "Recall of at least 70% on average over random groups of 2"
+    )
     mixed = names.gather([int(first[0]), int(second[0])]).to_list()
-    across = recipe.recommend(group=mixed, confidence=0.7)
+    across = model.recommend(group=mixed, confidence=0.7)
     assert str(across.guarantee).startswith(f"No guarantee: {measure} was trained in folds")
-    new = recipe.recommend(group=[mixed[0], films.items.ids[:6].to_list()], confidence=0.7)
-    assert str(new.guarantee).startswith("Of items new to every member that any")
-    why = recipe.explain_group(names.gather(first).to_list(), item=same.items[0])
+    new = model.recommend(group=[mixed[0], films.items.ids[:6].to_list()], confidence=0.7)
+    assert str(new.guarantee).startswith(
+        "Recall of at least 70% on average over random groups of 2"
+    )
+    why = model.explain_group(names.gather(first).to_list(), item=same.items[0])
     assert all(reason.contributions for reason in why.reasons)
 
 
@@ -278,8 +284,8 @@ def test_merged_p_values(films, users):
     largest = dict(zip(everything.items, p_values.max(axis=0), strict=True))
     some = {item for item, p in largest.items() if p > 0.5 + 1e-9}
     assert set(found["maximum"].items) == some
-    assert "everyone in this group" in str(found["mean"].guarantee)
-    assert "someone of this group" in str(found["maximum"].guarantee)
+    assert "every member of this group" in str(found["mean"].guarantee)
+    assert "some member of this group" in str(found["maximum"].guarantee)
     assert all("drift" in str(each.guarantee) for each in found.values())
     assert found["mean"].to_frame()["p_value"].is_sorted(descending=True)
     assert model.explain_group(group, item=found["mean"].items[0]).members == tuple(group)
@@ -300,7 +306,7 @@ def test_many_groups(model, users, tmp_path):
     path = tmp_path / "groups.csv"
     pl.DataFrame(rows, schema=["user", "group"], orient="row").write_csv(path)
     assert model.recommend_groups(path, confidence=0.8, k=3).equals(found)
-    with pytest.raises(sr.InputError, match="Group 'c': A group of one"):
+    with pytest.raises(sr.InputError, match="Group 'c': group has one member"):
         model.recommend_groups({"c": users[:1]}, confidence=0.8)
-    with pytest.raises(sr.InputError, match="no groups"):
+    with pytest.raises(sr.InputError, match="groups is empty"):
         model.recommend_groups({}, confidence=0.8)

@@ -68,7 +68,7 @@ def test_similar_groups_are_more_alike_than_random_ones(films):
 
 
 def test_outcomes_are_those_of_the_definition(films, statistics):
-    """Ranks among what no member knows, of what members took next and no member knew."""
+    """Ranks are among items new to every member, of the members' new held-out items."""
     groups, cases, found = observed(statistics, "CM4", 3, by="most-pleasure", n=4)
     for number, group in enumerate(groups):
         users = cases.users[group]
@@ -87,19 +87,19 @@ def test_outcomes_are_those_of_the_definition(films, statistics):
             assert found.items[mine].tolist() == consumed
             assert found.own_ranks[mine].tolist() == [best[item][-1] for item in consumed]
         mean = {item: -sum(np.log(best[item])) for item in outside}
-        group_guarantee = sorted(
+        ranking = sorted(
             outside,
             key=lambda item: (min(best[item]), -mean[item].round(9), popularity[item]),
         )
         here = found.owners == number
-        ranks = [group_guarantee.index(item) + 1 for item in found.items[here]]
+        ranks = [ranking.index(item) + 1 for item in found.items[here]]
         assert found.ranks[here].tolist() == ranks
         assert found.n_candidates[number] == len(outside)
 
 
 @st.composite
 def outcomes(draw):
-    """Groups of two to four whose members took some of eight items, one of them unknown."""
+    """Groups of two to four whose members consumed some of eight items, one of them unknown."""
     sizes = draw(st.lists(st.integers(2, 4), min_size=1, max_size=5))
     rows, order = [], []
     for group, size in enumerate(sizes):
@@ -170,12 +170,12 @@ def test_arrays_there_and_back(statistics, films):
 
 @pytest.mark.parametrize("formed", ["random", "similar"])
 @pytest.mark.parametrize("name", ["any", "all", "worst", "hit-any"])
-def test_what_is_promised_is_delivered_over_divisions(statistics, formed, name):
+def test_the_observed_loss_is_the_nominal_one_over_splits(statistics, formed, name):
     curve, units = GROUP_GUARANTEE_KINDS[name].curve_of(observed(statistics, "CM12", 2, formed)[2])
-    chance, epsilon, lost = np.random.default_rng(0), 0.3, []
+    rng, epsilon, lost = np.random.default_rng(0), 0.3, []
     n = len(units) // 2
     for _ in range(200):
-        half = np.isin(np.arange(len(units)), chance.permutation(len(units))[:n])
+        half = np.isin(np.arange(len(units)), rng.permutation(len(units))[:n])
         threshold = curve.of_owners(half).threshold(epsilon)
         rest = curve.of_owners(~half)
         lost.append(rest.losses[rest.entries > threshold].sum() / rest.n_users)
@@ -187,8 +187,8 @@ def test_what_is_promised_is_delivered_over_divisions(statistics, formed, name):
 @given(some_rows, st.sampled_from(["order", "strict"]), st.data())
 def test_a_group_is_scored_as_if_counted_without_it(rows, ties, data):
     interactions = read(rows)
-    people = st.integers(0, interactions.n_users - 1)
-    users = data.draw(st.lists(people, min_size=1, max_size=4, unique=True))
+    codes = st.integers(0, interactions.n_users - 1)
+    users = data.draw(st.lists(codes, min_size=1, max_size=4, unique=True))
     group = Group(tuple(Query.of_user(interactions, user) for user in users))
     counts = sr.count_precedence(interactions, ties=ties)
     others = sr.count_precedence(interactions.without_users(np.array(users)), ties=ties)
@@ -203,7 +203,7 @@ def test_a_group_is_scored_as_if_counted_without_it(rows, ties, data):
 
 
 def known_to(others, history):
-    """What a new user's history comes to: items that nobody consumed are dropped."""
+    """What a new user's history comes to: items without other consumers are dropped."""
     known = history[others.support[history] > 0]
     return known if len(known) else history
 

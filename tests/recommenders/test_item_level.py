@@ -5,15 +5,15 @@ from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, kstest
 
 import surerec as sr
+from surerec.recommenders import refitted
 from tests import oracle_method as paper
-from tests.recommenders.small_profiles import Person, as_dict, read
+from tests.recommenders.small_profiles import SmallCase, as_dict, read
 
 
 @given(st.sampled_from(paper.NAMES), st.booleans(), st.integers(1, 3), st.data())
@@ -21,11 +21,9 @@ def test_p_values_are_those_of_the_definition(name, literal, top, data):
     """On counts exactly, on ratios as plain floats have it."""
     settings = {"top": top} if name == "CM1" else {}
     settings |= {"literal": literal and name in paper.LITERAL_TOO}
-    person, floats = Person(data), name in paper.RATIOS
-    assert person.p_values(sr.InductiveConformal(name, **settings)) == person.expected(
-        lambda item: paper.icrs(
-            person.counts, name, person.history, item, floats=floats, **settings
-        )
+    case, floats = SmallCase(data), name in paper.RATIOS
+    assert case.p_values(sr.InductiveConformal(name, **settings)) == case.expected(
+        lambda item: paper.icrs(case.counts, name, case.history, item, floats=floats, **settings)
     )
 
 
@@ -64,13 +62,13 @@ def test_long_profiles(crowd, name, known):
 @given(st.sampled_from(paper.NAMES), st.data())
 def test_the_score_shown_is_the_papers_number(name, data):
     # Nonconformity with the sign turned, so that the higher conforms more.
-    person = Person(data)
-    assume(person.counts.n_users)
-    model = sr.InductiveConformal(measure=name).fit(person.statistics())
-    frame = model.recommend(**person.asked, confidence=0.999).to_frame()
-    train, _ = paper.split(person.history)
+    case = SmallCase(data)
+    assume(case.counts.n_users)
+    model = sr.InductiveConformal(measure=name).fit(case.statistics())
+    frame = model.recommend(**case.request, confidence=0.999).to_frame()
+    train, _ = paper.split(case.history)
     for item, score in as_dict(frame, "score").items():
-        value = float(paper.measure(person.counts, name, train, item))
+        value = float(paper.measure(case.counts, name, train, item))
         shown = -value if paper.is_nonconformity(name) else value
         assert score == pytest.approx(shown, rel=1e-12, abs=1e-300)
 
@@ -87,10 +85,10 @@ def test_the_split_is_rounded_up_as_decimals_are(share, n, m):
 @settings(max_examples=30)
 @given(st.sampled_from(paper.NAMES), st.data())
 def test_leaving_a_user_out_is_refitting_without_them(name, data):
-    # Everything is also taken by somebody else, so that the refitted model knows the same items.
-    person = Person(data)
+    # Every item has another consumer, so that the refitted model knows the same items.
+    case = SmallCase(data)
     anchor = [("anchor", item, 0) for item in range(10)]
-    rows = [(str(user), item, time) for user, item, time in person.rows]
+    rows = [(str(user), item, time) for user, item, time in case.rows]
     user = data.draw(st.sampled_from(sorted({row[0] for row in rows})))
     all_rows, rest = anchor + rows, anchor + [row for row in rows if row[0] != user]
     model = sr.InductiveConformal(measure=name)
@@ -101,21 +99,12 @@ def test_leaving_a_user_out_is_refitting_without_them(name, data):
     assert as_dict(beside) == as_dict(model.fit(read(rest)).p_values(history=history[::-1]))
 
 
-def test_a_profile_of_one_item_supports_no_confidence_and_says_so():
-    rows = [(user, item, item) for user in range(4) for item in range(5)]
-    picks = sr.InductiveConformal().fit(read(rows)).recommend(history=[2], confidence=0.9)
-    assert picks.highest_confidence == 0
-    assert picks.everything_qualifies
-    assert sorted(picks.to_frame()["item_id"]) == [0, 1, 3, 4]
-    assert set(picks.to_frame()["p_value"]) == {1.0}
-
-
 def test_the_only_user_there_is():
     model = sr.InductiveConformal(measure="NCM16").fit(
         read([(1, "a", 1), (1, "b", 2), (1, "c", 3)])
     )
-    assert as_dict(model.p_values(user=1, history=["a", "b"])) == {}  # nobody else knows c
-    with pytest.raises(sr.InputError, match="Nobody else consumed 'c'"):
+    assert as_dict(model.p_values(user=1, history=["a", "b"])) == {}  # no other user consumed c
+    with pytest.raises(sr.InputError, match="No other user consumed 'c'"):
         model.explain(user=1, history=["a", "b"], item="c")
     assert len(model.recommend(user=1, confidence=0.5)) == 0  # nothing is left to recommend
 
@@ -152,7 +141,7 @@ class TestSmoothed:
         alone = self.model(random_state=1).p_values(user=user, items=some)
         assert as_dict(alone) == {item: as_dict(first)[item] for item in some}
 
-    def test_users_and_items_get_their_own_luck(self):
+    def test_users_and_items_have_independent_random_numbers(self):
         # Nothing calibrates a history of one item: p = u · (0 + 1) / 1 is the luck itself.
         model = self.model()
         only = self.interactions.items.ids[0]
@@ -160,9 +149,9 @@ class TestSmoothed:
             model.p_values(user=user, history=[only])["p_value"].to_numpy()
             for user in self.interactions.users.ids
         ]
-        group_guarantee = np.concatenate(luck)
-        assert len(np.unique(group_guarantee)) == len(group_guarantee)
-        assert kstest(group_guarantee, "uniform").pvalue > 0.01
+        pooled = np.concatenate(luck)
+        assert len(np.unique(pooled)) == len(pooled)
+        assert kstest(pooled, "uniform").pvalue > 0.01
         for other in luck[1:]:
             assert abs(np.corrcoef(luck[0], other)[0, 1]) < 0.6  # 59 items: about 4.6 deviations
 
@@ -174,12 +163,10 @@ class TestSmoothed:
     st.data(),
 )
 def test_transductive_p_values_are_exact(aggregate, zeros, search, data):
-    person = Person(data)
+    case = SmallCase(data)
     model = sr.TransductiveConformal(aggregate=aggregate, zeros=zeros, search=search)
-    assert person.p_values(model) == person.expected(
-        lambda item: paper.crs(
-            person.counts, person.history, item, aggregate=aggregate, zeros=zeros
-        )
+    assert case.p_values(model) == case.expected(
+        lambda item: paper.crs(case.counts, case.history, item, aggregate=aggregate, zeros=zeros)
     )
 
 
@@ -198,17 +185,8 @@ def test_without_zeros_the_search_equals_the_papers_product(rows, items):
     assert paper.crs_by_search(counts, train, new, c) == paper.crs_by_product(counts, train, new, c)
 
 
-def test_with_a_zero_the_papers_product_collapses():
-    # Nobody took t2 before c, so every score of c is 0 but the one without t2, which never is o's.
-    counts = paper.Counts(
-        9, paper.Counter(c=6), paper.Counter({("t1", "c"): 4, ("t2", "c"): 0, ("o", "c"): 1})
-    )
-    assert paper.crs_by_product(counts, ["t1", "t2"], "o", "c") == 1
-    assert paper.crs_by_search(counts, ["t1", "t2"], "o", "c") == Fraction(2, 3)
-
-
 @pytest.mark.parametrize("zeros", ["exact", "product"])
-def test_a_witness_whom_nobody_else_took_is_skipped(zeros):
+def test_a_calibration_item_without_other_consumers_is_skipped(zeros):
     # T = {a, b}, C = {c, ann's own}. Of c: PC(a), PC(b), PC(x) = 2, 1, 1, so p = (1 + 1) / 3.
     rows = [("ann", item, t) for t, item in enumerate(["a", "b", "c", "only ann's"])]
     rows += [("bob", item, t) for t, item in enumerate("abc")]
@@ -245,7 +223,7 @@ def test_the_highest_confidence_comes_from_the_items_trained_on():
 
 @pytest.mark.parametrize("aggregate", ["max", "median"])
 def test_without_any_witness_no_confidence_is_supported(aggregate):
-    # Nobody but ann took c or d, so nothing she took later says anything, and nothing is left out.
+    # Only ann consumed c and d, so her calibration items are unusable, and nothing is left out.
     rows = [("ann", item, t) for t, item in enumerate("abcd")]
     rows += [("bob", item, t) for t, item in enumerate("abxy")]
     model = sr.TransductiveConformal(aggregate=aggregate).fit(read(rows))
@@ -256,25 +234,9 @@ def test_without_any_witness_no_confidence_is_supported(aggregate):
 
 
 def test_a_set_is_ordered_by_p_value_where_that_falls_as_the_mean_rises():
-    rows = [
-        "000",
-        "010",
-        "020",
-        "030",
-        "100",
-        "130",
-        "300",
-        "200",
-        "210",
-        "230",
-        "240",
-        "500",
-        "541",
-        "550",
-    ]
-    columns = zip(*(map(int, row) for row in rows), strict=True)
-    data = pl.DataFrame(dict(zip(("user_id", "item_id", "time"), columns, strict=True)))
-    model = sr.TransductiveConformal().fit(sr.read_interactions(data, time="time"))
+    digits = [0, 10, 20, 30, 100, 130, 300, 200, 210, 230, 240, 500, 541, 550]  # user, item, time
+    rows = [(each // 100, each // 10 % 10, each % 10) for each in digits]
+    model = sr.TransductiveConformal().fit(read(rows))
     p_values = model.recommend(2, confidence=0.5).to_frame()["p_value"].to_list()
     assert p_values == sorted(p_values, reverse=True)
     assert len(set(p_values)) > 1
@@ -282,12 +244,12 @@ def test_a_set_is_ordered_by_p_value_where_that_falls_as_the_mean_rises():
 
 @given(st.none() | st.integers(1, 4), st.data())
 def test_scores_and_their_order_are_the_papers(top, data):
-    person = Person(data)
-    model = sr.PrecedenceMining(top=top).fit(person.statistics())
-    frame = model.recommend(**person.asked).to_frame()
-    assert sorted(frame["item_id"]) == sorted(person.candidates)
+    case = SmallCase(data)
+    model = sr.PrecedenceMining(top=top).fit(case.statistics())
+    frame = model.recommend(**case.request).to_frame()
+    assert sorted(frame["item_id"]) == sorted(case.candidates)
     assert frame["rank"].to_list() == list(range(1, len(frame) + 1))
-    exact = [paper.score(person.counts, person.history, item, top) for item in frame["item_id"]]
+    exact = [paper.score(case.counts, case.history, item, top) for item in frame["item_id"]]
     for score, expected in zip(frame["score"].to_list(), exact, strict=True):
         if expected == 0:
             assert score == -math.inf
@@ -312,27 +274,7 @@ def test_long_profiles_do_not_underflow():
     assert frame["score"].to_list() == pytest.approx(expected, rel=1e-9)
 
 
-def test_one_zero_makes_the_product_zero_but_not_the_top():
-    # PC(a, x), PC(b, x) = 2, 0 of Sup(x) = 2 and PC(a, y), PC(b, y) = 1, 1 of Sup(y) = 2; 5 users.
-    rows = [(1, "a", 1), (1, "x", 2), (2, "a", 1), (2, "x", 2)]
-    rows += [(3, "a", 1), (3, "y", 2), (4, "b", 1), (4, "y", 2), (5, "a", 1)]
-    history = ["a", "b"]
-    plain = sr.PrecedenceMining().fit(read(rows)).recommend(history=history).to_frame()
-    assert plain["item_id"].to_list() == ["y", "x"]
-    assert plain["score"].to_list() == [pytest.approx(math.log(2 / 5 / 4)), -math.inf]
-    top = sr.PrecedenceMining(top=1).fit(read(rows)).recommend(history=history).to_frame()
-    assert top["item_id"].to_list() == ["x", "y"]
-
-
-def test_the_whole_known_profile_counts():
-    # T and C together (paper.md 3): b, the later half of the history, decides.
-    rows = [(1, "a", 1), (1, "b", 2), (1, "x", 3), (2, "a", 1), (2, "y", 2)]
-    frame = sr.PrecedenceMining().fit(read(rows)).recommend(history=["a", "b"]).to_frame()
-    assert frame["item_id"].to_list() == ["x", "y"]
-    assert frame["score"].to_list() == [pytest.approx(math.log(1 / 2)), -math.inf]
-
-
-N_PEOPLE = 250
+N_USERS = 250
 
 
 TRAIN, CALIBRATION = 4, 7
@@ -341,25 +283,25 @@ LEVELS = [0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 0.9]
 
 @pytest.fixture(scope="module")
 def statistics():
-    """Counts from other people alone; those asked below are new."""
+    """Counts of other users; those queried below are new."""
     return sr.count_precedence(sr.datasets.synthetic(300, 60, 6_000, random_state=9))
 
 
 @pytest.fixture(scope="module")
-def people():
+def users():
     """First some items, then others in an order that is a random permutation; the last is new."""
     random = np.random.default_rng(31)
-    drawn = [random.permutation(60)[: TRAIN + CALIBRATION + 1] for _ in range(N_PEOPLE)]
+    drawn = [random.permutation(60)[: TRAIN + CALIBRATION + 1] for _ in range(N_USERS)]
     return [(codes[:-1], codes[-1]) for codes in drawn]
 
 
-def p_values(model, statistics, people, seeds=None):
-    """Each person's p-value of their one new item: the items of one person depend on each other."""
+def p_values(model, statistics, users, seeds=None):
+    """Return each user's p-value of one new item: items of one user depend on each other."""
     ids = statistics.interactions.items.ids
     found = []
-    for place, (known, new) in enumerate(people):
+    for place, (known, new) in enumerate(users):
         if seeds is not None:
-            model = model.fitted_on(statistics, random_state=seeds + place)
+            model = refitted(model, statistics, random_state=seeds + place)
         history = ids.gather(known).to_list()
         frame = model.p_values(history=history, items=[ids[int(new)]])
         found.append(frame["p_value"][0])
@@ -367,33 +309,33 @@ def p_values(model, statistics, people, seeds=None):
 
 
 @pytest.mark.parametrize("name", paper.NAMES)
-def test_a_new_item_is_rarely_left_out(statistics, people, name):
+def test_a_new_item_is_rarely_left_out(statistics, users, name):
     model = sr.InductiveConformal(measure=name, train_share=TRAIN / (TRAIN + CALIBRATION))
     model.fit(statistics)
-    found = p_values(model, statistics, people)
+    found = p_values(model, statistics, users)
     for level in LEVELS:
         errors = int((found <= level + 1e-9).sum())
-        # So many errors or more would come by chance once in 10,000 times, were the lemma true.
-        assert binom.sf(errors - 1, N_PEOPLE, level) > 1e-4, (level, errors)
+        # So many errors or more have a probability of 1e-4 if the lemma is true.
+        assert binom.sf(errors - 1, N_USERS, level) > 1e-4, (level, errors)
 
 
 @pytest.mark.parametrize("name", paper.NAMES)
-def test_smoothed_p_values_are_uniform(statistics, people, name):
+def test_smoothed_p_values_are_uniform(statistics, users, name):
     model = sr.InductiveConformal(
         measure=name, train_share=TRAIN / (TRAIN + CALIBRATION), smoothed=True
     )
     model.fit(statistics)
-    found = p_values(model, statistics, people, seeds=1_000)
+    found = p_values(model, statistics, users, seeds=1_000)
     assert kstest(found, "uniform").pvalue > 1e-3
 
 
-def test_the_test_notices_when_items_are_not_exchangeable(statistics, people):
+def test_the_test_notices_when_items_are_not_exchangeable(statistics, users):
     # Calibrate on popular items and call a rare one new; codes are numbered by popularity.
     by_popularity = []
-    for known, _ in people:
+    for known, _ in users:
         rest = np.setdiff1d(np.arange(60), known[:TRAIN])
         by_popularity.append((np.r_[known[:TRAIN], rest[:CALIBRATION]], rest[-1]))
     model = sr.InductiveConformal(measure="CM4", train_share=TRAIN / (TRAIN + CALIBRATION))
     found = p_values(model.fit(statistics), statistics, by_popularity)
     errors = int((found <= 0.2).sum())
-    assert binom.sf(errors - 1, N_PEOPLE, 0.2) < 1e-4
+    assert binom.sf(errors - 1, N_USERS, 0.2) < 1e-4

@@ -1,4 +1,4 @@
-"""Requests that are refused, and the sentence that says why and what to do."""
+"""Invalid requests and their messages."""
 
 import numpy as np
 import pandas as pd
@@ -36,7 +36,7 @@ every_model = pytest.mark.parametrize("model", EVERY, ids=repr)
         ({"segment": "DE"}, "has no segments"),
     ],
 )
-def test_what_is_asked_for(model, asked, says):
+def test_invalid_options(model, asked, says):
     model.fit(read(ROWS))
     with pytest.raises(sr.InputError, match=says):
         model.recommend(user="ann", **asked)
@@ -58,7 +58,7 @@ def test_what_is_asked_for(model, asked, says):
         ({"user": "ann", "item": "abbba"}, r"no item 'abbba'.*'abba'"),
     ],
 )
-def test_who_is_asked_for_and_what_is_explained(model, asked, says):
+def test_unknown_users_and_items(model, asked, says):
     model.fit(read(ROWS))
     with pytest.raises(sr.InputError, match=says):
         (model.explain if "item" in asked else model.recommend)(**asked)
@@ -120,7 +120,7 @@ def test_items_to_leave_out_come_in_any_column(make):
     ("name", "ask"),
     [
         ("threshold", lambda **given: sr.PopulationConformal(**given).fit(read(NUMBERS))),
-        ("lists", lambda **given: sr.PopulationConformal().fit(MANY, **given)),
+        ("item_lists", lambda **given: sr.PopulationConformal().fit(MANY, **given)),
         ("threshold", _wrapped),
         ("covers", _wrapped),
         ("fallback", _wrapped),
@@ -133,7 +133,7 @@ def test_items_to_leave_out_come_in_any_column(make):
     ],
 )
 def test_a_column_for_one_setting_is_refused_in_one_sentence(make, values, name, ask):
-    with pytest.raises(sr.InputError, match=rf"(?s)^{name} is .*; (it must|choose)"):
+    with pytest.raises(sr.InputError, match=rf"(?s)^{name} is .*(; (it must|choose)|Pass)"):
         ask(**{name: make(values)})
 
 

@@ -1,11 +1,11 @@
-"""Scorers of one's own, in every recommender, saved with and without what they learned."""
+"""Custom scorers in every recommender, saved with and without state."""
 
 import numpy as np
 import pytest
 
 import surerec as sr
 from surerec.measures import Contribution, Query, Scorer, State
-from surerec.recommenders import load_all, save_all
+from surerec.recommenders import load_all, measure_of, save_all
 
 
 @pytest.fixture(scope="module")
@@ -14,7 +14,7 @@ def films():
 
 
 class Habit:
-    """Learns how often each item is taken, and says everything that a scorer can say."""
+    """Learns the support of each item, and implements all methods of a scorer."""
 
     name = "habit"
     leaves_users_out = True
@@ -32,14 +32,14 @@ class Habit:
         return scores / n_users
 
     def contributions(self, query, item):  # noqa: ARG002
-        return [("how many took it", float(self.counts[item]), 1.0)]
+        return [("number of consumers", float(self.counts[item]), 1.0)]
 
     def state(self):
-        return State({"counts": self.counts}, {"note": "taken by so many"})
+        return State({"counts": self.counts}, {"note": "support"})
 
     @classmethod
     def from_state(cls, statistics, state):
-        assert state.texts == {"note": "taken by so many"}
+        assert state.texts == {"note": "support"}
         return cls(statistics, np.array(state.arrays["counts"]))
 
 
@@ -63,9 +63,11 @@ def test_parts_are_stored_and_restored(films, tmp_path, kind):
     assert back.recommend(user=7, confidence=0.7).to_frame().equals(picks.to_frame())
     why = back.explain(user=7, item=picks.items[0])
     assert why.contributions[0] == Contribution(
-        "how many took it", float(films.item_codes.tolist().count(films.items.code(why.item))), 1.0
+        "number of consumers",
+        float(films.item_codes.tolist().count(films.items.code(why.item))),
+        1.0,
     )
-    assert "What moved its score most: how many took it" in str(why)
+    assert "Largest effects on its score: number of consumers" in str(why)
 
 
 class _Private(Bare):
@@ -80,12 +82,12 @@ class _Private(Bare):
         (Bare(50), "the scorer Bare does not declare", "recall-bare"),
     ],
 )
-def test_no_private_name_reaches_customers(films, given, sentence, recommender):
+def test_no_private_name_is_shown(films, given, sentence, recommender):
     model = sr.PopulationConformal(given).fit(films)
     picks = model.recommend(user=3, confidence=0.8)
     assert picks.recommender == model.name_ == recommender
     assert model.scorer_.called in sentence
-    if model.scorer_.leaves_users_out is None or not model.recipe().refits:
+    if model.scorer_.leaves_users_out is None or not measure_of(model).refits:
         assert sentence in str(picks.guarantee)
     for private in ("lambda", "_Private"):
         assert private not in str(picks.guarantee) + picks.recommender
@@ -100,7 +102,9 @@ def test_a_folder_without_the_scorer_says_what_to_give(films, tmp_path):
         with pytest.raises(sr.InputError, match=sentence):
             ask()
     assert sr.load(tmp_path / "model", "theirs").measure == "CM4"
-    with pytest.raises(sr.InputError, match="'theirs' has its scorer: load it without scorer="):
+    with pytest.raises(
+        sr.InputError, match=r"'theirs' was saved with its scorer\. Load it without scorer="
+    ):
         sr.load(tmp_path / "model", "theirs", scorer=Bare(films.n_items))
     back = sr.load(tmp_path / "model", scorer=Bare(films.n_items))
     assert back.recommend(user=3, confidence=0.8).items == (
@@ -195,7 +199,7 @@ def test_what_a_scorer_raises_itself_passes_through(films):
         ("state", lambda: 5, "returned 5 for its state"),
     ],
 )
-def test_what_else_a_scorer_says_is_checked(films, tmp_path, name, value, says):
+def test_other_declarations_of_a_scorer_are_checked(films, tmp_path, name, value, says):
     scorer = Spoiled(lambda scores: scores)
     setattr(scorer, name, value)
 

@@ -23,9 +23,9 @@ def counts(films):
 
 @pytest.mark.parametrize("guarantee", ["recall", "hit"])
 @pytest.mark.parametrize("threshold", ["rank", "score"])
-@pytest.mark.parametrize("groups", [1, 3])
-def test_the_promise_is_kept_on_people_who_did_not_calibrate(
-    films, counts, guarantee, threshold, groups
+@pytest.mark.parametrize("n_segments", [1, 3])
+def test_the_guarantee_holds_for_users_who_did_not_calibrate(
+    films, counts, guarantee, threshold, n_segments
 ):
     """Half of the users calibrate, the others are served; a bias of 0.05 would fail."""
     horizon = 0.4 if guarantee == "recall" else 5
@@ -36,7 +36,7 @@ def test_the_promise_is_kept_on_people_who_did_not_calibrate(
             guarantee=guarantee,
             horizon=horizon,
             threshold=threshold,
-            groups=groups,
+            segments=n_segments,
             n_calibration=190,
             random_state=random_state,
         ).fit(counts)
@@ -74,7 +74,7 @@ def test_a_set_is_what_the_risk_curve_cuts(films, counts, threshold):
         assert picks.to_frame()["rank"].to_list() == list(range(1, len(expected) + 1))
 
 
-def test_nobody_is_served_by_their_own_future(films, counts):
+def test_calibration_users_are_served_without_their_own_future(films, counts):
     """A calibration user's sets are those of calibrating without them."""
     model = sr.PopulationConformal("CM12", threshold="rank", n_calibration=60).fit(counts)
     code = int(model.calibration_.users[17])
@@ -86,7 +86,7 @@ def test_nobody_is_served_by_their_own_future(films, counts):
     assert sizes == [int(min(curve.threshold(e), 79)) for e in (0.1, 0.2, 0.3, 0.5)]
 
 
-def test_a_confidence_that_so_few_users_cannot_support_is_not_promised(films, counts):
+def test_few_users_support_no_high_confidence(films, counts):
     history = films.items.ids[:8].to_list()
     for n, enough in ((8, False), (9, True)):
         model = sr.PopulationConformal("CM12", n_calibration=n).fit(counts)
@@ -95,7 +95,7 @@ def test_a_confidence_that_so_few_users_cannot_support_is_not_promised(films, co
         assert (len(picks) < picks.n_candidates) == enough
 
 
-def test_a_window_calibrates_by_the_calendar(films):
+def test_a_window_is_a_temporal_split(films):
     end = int(films.times.max()) + 1
     model = sr.PopulationConformal("CM12", window=120, horizon=5).fit(films)
     begin = end - 120 * 86_400_000_000
@@ -120,15 +120,15 @@ def test_recalibrating_is_calibrating_on_what_came_later(films):
     renewed = old.recalibrate(films, refit=False)
     assert renewed.statistics_ is before
     assert renewed.calibration_.period[0] >= middle
-    recounted = sr.PopulationConformal("CM12", threshold="rank").fit(films.until(middle))
-    recounted.recalibrate(films)
-    assert recounted.statistics_.interactions.n_rows == films.n_rows
-    assert recounted.calibration_.entries.tolist() == renewed.calibration_.entries.tolist()
-    with pytest.raises(InputError, match="Nothing has happened since"):
-        recounted.recalibrate(films)
+    refit = sr.PopulationConformal("CM12", threshold="rank").fit(films.until(middle))
+    refit.recalibrate(films)
+    assert refit.statistics_.interactions.n_rows == films.n_rows
+    assert refit.calibration_.entries.tolist() == renewed.calibration_.entries.tolist()
+    with pytest.raises(InputError, match="There are no interactions after"):
+        refit.recalibrate(films)
 
 
-def test_recalibrating_with_data_that_has_new_items_and_people(films):
+def test_recalibrating_on_data_with_new_items_and_users(films):
     """Read from a file again, codes differ and unknown items come in."""
     middle = int(np.quantile(films.times, 0.6))
     past = films.to_frame().filter(films.to_frame()["datetime"].to_physical() < middle)
@@ -144,7 +144,7 @@ def test_recalibrating_with_data_that_has_new_items_and_people(films):
 
 
 def test_impossible_data_is_refused():
-    with pytest.raises(InputError, match="no users: nobody can calibrate"):
+    with pytest.raises(InputError, match="no users: there are no calibration users"):
         sr.PopulationConformal().fit(
             sr.PrecedenceStatistics.from_counts([[0, 2], [1, 0]], [3, 3], n_users=3)
         )
@@ -162,12 +162,12 @@ def test_arrays_that_are_not_a_calibration_are_refused(counts):
     ]
     for arrays in bad:
         with pytest.raises(ValueError, match=r"a calibration (is|has)"):
-            sr.PopulationConformal("CM12").restore(counts, State(arrays).under("calibration_"))
+            sr.PopulationConformal("CM12")._restore(counts, State(arrays).under("calibration_"))
     with pytest.raises(KeyError):
-        sr.PopulationConformal("CM12").restore(counts, State({"calibration_users": good["users"]}))
+        sr.PopulationConformal("CM12")._restore(counts, State({"calibration_users": good["users"]}))
 
 
-def test_recalibrating_keeps_the_trees_and_everybody_in_their_fold(films):
+def test_recalibrating_keeps_the_trees_and_the_folds(films):
     middle = int(np.quantile(films.times, 0.7))
     frame = films.to_frame()
     past = sr.read_interactions(frame.filter(frame["datetime"].to_physical() < middle))

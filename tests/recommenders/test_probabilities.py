@@ -1,4 +1,4 @@
-"""The probability of every item, and lists of which most is wanted."""
+"""Probabilities of items, precision, item lists and short lists."""
 
 import dataclasses
 import pickle
@@ -11,6 +11,7 @@ import surerec as sr
 from surerec.calibration import ItemProbabilities, Ranking, profile_cases
 from surerec.errors import InputError
 from surerec.measures import Query, State
+from surerec.recommenders import to_spec
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +65,7 @@ def halves(films, horizon=0.4):
     return films.without_users(half), list(zip(known, later, strict=True))
 
 
-def test_what_is_said_happens_to_people_who_did_not_calibrate(films):
+def test_probabilities_are_calibrated_for_other_users(films):
     fitted, others = halves(films)
     model = sr.PopulationConformal("CM12").fit(fitted)
     said, happened = [], []
@@ -79,8 +80,8 @@ def test_what_is_said_happens_to_people_who_did_not_calibrate(films):
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_nobodys_own_future_has_a_part_in_their_probabilities(model, which):
-    """Let one calibration user have taken everything; what they are told must not change."""
+def test_probabilities_do_not_depend_on_the_users_own_future(model, which):
+    """If a calibration user consumed everything, their probabilities must not change."""
     calibrated = model.model_.calibration
     probabilities = calibrated.probabilities
     place = int(np.flatnonzero(probabilities.chooses == bool(which))[3])
@@ -88,8 +89,8 @@ def test_nobodys_own_future_has_a_part_in_their_probabilities(model, which):
     hits[place] = probabilities.counts[place]
     other = ItemProbabilities(**{**probabilities.state().arrays, "hits": hits})
     shares = np.geomspace(0.1, 1e-4, 60)
-    told, same = (each.probabilities(shares, 9, place) for each in (probabilities, other))
-    np.testing.assert_allclose(np.stack(told), np.stack(same), rtol=1e-6)
+    result, same = (each.probabilities(shares, 9, place) for each in (probabilities, other))
+    np.testing.assert_allclose(np.stack(result), np.stack(same), rtol=1e-6)
 
 
 def test_missing_probabilities_are_null_and_pass_no_filter(model, precise):
@@ -107,13 +108,13 @@ def test_missing_probabilities_are_null_and_pass_no_filter(model, precise):
     assert model.recommend(history=[1, 2], k=3).to_frame()["probability"].null_count() == 3
 
 
-def test_a_cut_off_leaves_out_the_unlikely_and_voids_the_promise(model):
+def test_min_probability_filters_items_and_voids_the_guarantee(model):
     whole = model.recommend(user=7, confidence=0.95).to_frame()
-    border = float(whole["probability"].median())
-    picks = model.recommend(user=7, confidence=0.95, min_probability=border)
-    assert picks.items == whole.filter(pl.col("probability") >= border)["item_id"].to_list()
+    median = float(whole["probability"].median())
+    picks = model.recommend(user=7, confidence=0.95, min_probability=median)
+    assert picks.items == whole.filter(pl.col("probability") >= median)["item_id"].to_list()
     assert picks.guarantee.full is not None
-    many = model.recommend_many([7, 9], confidence=0.95, min_probability=border)
+    many = model.recommend_many([7, 9], confidence=0.95, min_probability=median)
     assert len(many)
     assert many.filter(user_id=7)["item_id"].to_list() == picks.items
 
@@ -129,8 +130,8 @@ def test_probabilities_are_refused_where_there_are_none(films, model):
 
 
 def test_a_model_without_probabilities_answers_as_one_with_them(model):
-    state = model.to_spec().state.split("calibration_probabilities_")[1]
-    earlier = sr.PopulationConformal("CM12").restore(model.statistics_, state)
+    state = to_spec(model).state.split("calibration_probabilities_")[1]
+    earlier = sr.PopulationConformal("CM12")._restore(model.statistics_, state)
     one, two = (each.recommend(user=7, confidence=0.8) for each in (model, earlier))
     assert one.items == two.items
     assert one.guarantee == two.guarantee
@@ -145,7 +146,7 @@ def test_a_model_without_probabilities_answers_as_one_with_them(model):
 # ---- precision
 
 
-def test_precision_is_kept_on_people_who_did_not_calibrate(films):
+def test_precision_holds_for_other_users(films):
     fitted, others = halves(films)
     model = sr.PopulationConformal("CM12", guarantee="precision").fit(fitted)
     shares = []
@@ -177,15 +178,18 @@ def test_a_level_that_cannot_be_reached_is_refused_with_the_best_that_can(precis
         ({"precision": "half"}, "precision is 'half'"),
         ({"precision": 0.2, "confidence": 1.5}, "confidence is 1.5; it must be between 0 and 1"),
         ({"precision": 0.2, "significance": 0.0}, "significance is 0; it must be between 0 and 1"),
-        ({"confidence": 0.9}, "This recommender promises precision: say which share"),
-        ({"precision": 0.2, "item_list": "stock"}, "There is no list 'stock'; there is none yet"),
-        ({"precision": 0.2, "items": []}, "The list of items is empty"),
+        ({"confidence": 0.9}, "This recommender guarantees precision. Pass the share"),
+        (
+            {"precision": 0.2, "item_list": "stock"},
+            "There is no item list 'stock'. Add it with add_item_list",
+        ),
+        ({"precision": 0.2, "items": []}, "items is empty"),
         ({"precision": 0.2, "items": "12"}, "it must be a list of item ids"),
         ({"precision": 0.2, "items": [9999]}, "There is no item 9999"),
         ({"precision": 0.2, "items": [12, 9998, 9999]}, "2 of 3 items are unknown: 9998, 9999"),
     ],
 )
-def test_bad_questions_are_refused_in_a_sentence(precise, asked, sentence):
+def test_invalid_precision_requests(precise, asked, sentence):
     with pytest.raises(InputError, match=sentence):
         precise.recommend(user=7, **asked)
 
@@ -193,11 +197,11 @@ def test_bad_questions_are_refused_in_a_sentence(precise, asked, sentence):
 def test_a_recommender_of_another_promise_has_no_precision(model, films):
     with pytest.raises(InputError, match="guarantees recall, not precision"):
         model.recommend(user=7, precision=0.3)
-    with pytest.raises(InputError, match="promises no precision"):
+    with pytest.raises(InputError, match="does not guarantee precision"):
         sr.InductiveConformal().fit(films).recommend(user=7, precision=0.3)
 
 
-def test_too_few_people_to_test_a_precision_are_told_how_many_it_takes(films):
+def test_too_few_calibration_users_for_a_precision(films):
     few = sr.PopulationConformal("CM12", guarantee="precision", n_calibration=24).fit(films)
     with pytest.raises(InputError, match="its test needs at least 51 calibration users"):
         few.recommend(user=7, precision=0.05 + 0.9)
@@ -214,7 +218,7 @@ def test_a_calibration_user_gets_the_threshold_tested_without_them(precise):
     user = int(users.users[11])
     found = precise.model_.assess(
         Query.of_user(precise.statistics_.interactions, user),
-        options=precise.options(precision=0.3),
+        options=precise.model_.options(precision=0.3),
     )
     own = found.own
     assert found.served._members[own] == 11
@@ -225,17 +229,17 @@ def test_a_calibration_user_gets_the_threshold_tested_without_them(precise):
 # ---- which items
 
 
-def test_only_given_items_are_recommended_and_nothing_is_promised(model):
+def test_given_items_restrict_a_set_without_a_guarantee(model):
     whole = model.recommend(user=7, confidence=0.9)
-    wanted = whole.items[1::2]
-    picks = model.recommend(user=7, confidence=0.9, items=[*wanted, *wanted])
-    assert picks.items == wanted
+    some = whole.items[1::2]
+    picks = model.recommend(user=7, confidence=0.9, items=[*some, *some])
+    assert picks.items == some
     assert picks.guarantee.full is not None
-    many = model.recommend_many([7], confidence=0.9, items=wanted)
-    assert many["item_id"].to_list() == wanted
+    many = model.recommend_many([7], confidence=0.9, items=some)
+    assert many["item_id"].to_list() == some
     inductive = sr.InductiveConformal().fit(model.statistics_)
-    many = inductive.recommend_many([7], confidence=0.9, items=wanted, k=3)
-    assert set(many["item_id"]) <= set(wanted)
+    many = inductive.recommend_many([7], confidence=0.9, items=some, k=3)
+    assert set(many["item_id"]) <= set(some)
 
 
 @pytest.fixture(scope="module")
@@ -244,7 +248,7 @@ def listed(films):
     return some, sr.PopulationConformal("CM12").fit(films, item_lists={"some": some})
 
 
-def test_a_list_keeps_the_promise_for_those_who_take_one_of_its_items(films):
+def test_an_item_list_has_its_own_guarantee(films):
     fitted, others = halves(films)
     some = films.items.ids.to_list()[1::3]
     model = sr.PopulationConformal("CM12").fit(fitted, item_lists={"some": some})
@@ -286,7 +290,7 @@ def test_lists_live_through_recalibration(films):
 @pytest.mark.parametrize(
     ("name", "items", "sentence"),
     [
-        ("some", [], "The list of items is empty"),
+        ("some", [], "items is empty"),
         ("some", [777], "There is no item 777"),
         ("some", [1, 777, 778], "2 of 3 items are unknown"),
         ("in stock", [1, 2], "'in stock' is not a valid name"),
@@ -345,11 +349,11 @@ def test_a_short_list_has_its_probabilities(model):
 @pytest.mark.parametrize(
     ("asked", "reason"),
     [
-        ({"confidence": 0.8}, "up to 100 items: give k"),
+        ({"confidence": 0.8}, "up to 100 items. Pass k"),
         ({"k": 101}, "up to 100 items"),
-        ({"k": 3, "items": [1, 2, 3, 4, 5, 6]}, "ask without items="),
-        ({"k": 3, "exclude": [1]}, "ask without items=, exclude="),
-        ({"k": 3, "min_probability": 0.1}, "ask without items=, exclude= and min_probability="),
+        ({"k": 3, "items": [1, 2, 3, 4, 5, 6]}, "Omit items="),
+        ({"k": 3, "exclude": [1]}, "Omit items=, exclude="),
+        ({"k": 3, "min_probability": 0.1}, "Omit items=, exclude= and min_probability="),
         ({"k": 3, "confidence": 0.001}, "the list is empty"),
     ],
 )
@@ -370,7 +374,7 @@ def test_a_short_list_of_an_item_list_has_the_hits_of_that_list(films):
     assert rows.row(0)[-5:-1] == (*top.hit_probabilities, top.expected_hits)
 
 
-def test_chances_of_lists_are_what_happens_to_people_who_did_not_calibrate(films):
+def test_hit_probabilities_are_calibrated_for_other_users(films):
     fitted, others = halves(films, horizon=5)
     model = sr.PopulationConformal("CM12", horizon=5).fit(fitted)
     said, happened, expected, hits = [], [], [], []
@@ -385,7 +389,7 @@ def test_chances_of_lists_are_what_happens_to_people_who_did_not_calibrate(films
     assert np.mean(expected) == pytest.approx(np.mean(hits), abs=0.15)
 
 
-def test_many_lists_have_the_chances_of_each(model):
+def test_batches_have_the_hit_probabilities_of_single_requests(model):
     frame = model.recommend_many([7, 9, 11], k=5, hits=True)
     assert frame.filter(user_id=9)["at_least_1"].is_null().all()  # too little is known of them
     for user in (7, 11):
@@ -393,9 +397,9 @@ def test_many_lists_have_the_chances_of_each(model):
         assert rows["item_id"].to_list() == top.items
         assert rows.row(0)[-5:-1] == (*top.hit_probabilities, top.expected_hits)
     assert frame.columns[-5:-1] == ["at_least_1", "at_least_2", "at_least_3", "expected_hits"]
-    with pytest.raises(InputError, match="list of up to 100 items"):
+    with pytest.raises(InputError, match="lists of up to 100 items"):
         model.recommend_many([7], confidence=0.9, hits=True)
-    with pytest.raises(InputError, match="ask without items="):
+    with pytest.raises(InputError, match="Omit items="):
         model.recommend_many([7], confidence=0.9, k=3, items=[1], hits=True)
     with pytest.raises(InputError, match="has no probabilities of hits"):
         sr.InductiveConformal().fit(model.statistics_).recommend_many(
@@ -403,8 +407,8 @@ def test_many_lists_have_the_chances_of_each(model):
         )
 
 
-def test_nobodys_own_future_has_a_part_in_the_chances_of_their_list(model):
-    """Let one calibration user have taken nothing that is ranked high."""
+def test_hit_probabilities_do_not_depend_on_the_users_own_future(model):
+    """Let one calibration user have no highly ranked hit."""
     calibrated, user = model.model_.calibration, int(model.calibration_.users[23])
     query = Query.of_user(model.statistics_.interactions, user)
     found = [model.model_.assess(query)]
@@ -427,7 +431,7 @@ def by_country(films, country):
     return made.fit(films, user_segments=country)
 
 
-def test_each_country_is_tested_by_its_own_people(by_country, films, country, tmp_path):
+def test_each_segment_is_tested_by_its_own_users(by_country, films, country, tmp_path):
     history = films.items.ids[:8].to_list()
     users, probabilities = (
         by_country.calibration_.users,
@@ -474,7 +478,7 @@ def test_each_country_is_tested_by_its_own_people(by_country, films, country, tm
         ("begin", lambda a: a - 9),
     ],
 )
-def test_forged_chances_are_refused(by_country, name, change):
+def test_forged_probabilities_are_refused(by_country, name, change):
     state = by_country.model_.calibration.probabilities.state()
     arrays, n = state.arrays, len(by_country.calibration_)
     assert ItemProbabilities.from_state(state, n).bins.n == len(arrays["edges"]) + 1
@@ -496,10 +500,10 @@ def test_forged_chances_are_refused(by_country, name, change):
 def test_forged_lists_are_refused(films, name, change):
     model = sr.PopulationConformal("CM12").fit(films, item_lists={"some": films.items.ids[:40]})
     state, statistics = model.model_.state(), model.statistics_
-    assert [*model.restore(statistics, state).item_lists_] == ["some"]
+    assert [*model._restore(statistics, state).item_lists_] == ["some"]
     forged = state | State({name: change(state.arrays[name])})
     with pytest.raises(ValueError, match=r"of an item list|is not sorted|users of a calibration"):
-        model.restore(statistics, forged)
+        model._restore(statistics, forged)
 
 
 def test_item_lists_need_names_of_their_own(films):
@@ -510,4 +514,4 @@ def test_item_lists_need_names_of_their_own(films):
     for name, why in (("some", "one name twice"), ("in stock", "is not a valid name")):
         forged = state | State(texts={"list1_list_name": name})
         with pytest.raises(ValueError, match=why):
-            model.restore(model.statistics_, forged)
+            model._restore(model.statistics_, forged)

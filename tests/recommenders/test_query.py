@@ -1,4 +1,4 @@
-"""A history's times and the moment of a question reach the scorer on every path."""
+"""The times of histories and requests reach the scorer."""
 
 import numpy as np
 import polars as pl
@@ -9,7 +9,7 @@ from surerec.errors import HistoriesWarning
 from surerec.measures import Scorer
 
 DAY = 86_400_000_000
-ASSUMED = "assumes that the history ended near the end of the data, as no times were given."
+ASSUMED = "assumes a history that ends near the end of the data, because no times were given."
 
 
 class Clock(Scorer):
@@ -64,7 +64,7 @@ def iso(time):
     return str(np.datetime64(time, "us"))
 
 
-def test_every_question_is_asked_at_what_times_or_a_moment_say(films, model, history):
+def test_times_reach_the_scorer_in_every_request(films, model, history):
     then, item = instant(films, 30), films.items[40]
     times = [iso(then - (7 - place) * DAY) for place in range(8)]
     for given in ({"times": times}, {"at": iso(then)}):
@@ -74,13 +74,13 @@ def test_every_question_is_asked_at_what_times_or_a_moment_say(films, model, his
         assert lowest == films.items[30]
         assert model.recommend(**asked, k=3).items[0] == films.items[30]
         assert model.explain(**asked, item=item).score == -10
-        assert model.query(**asked).times[-1] == then
+        assert model.model_.query(**asked).times[-1] == then
         assert best_day(model.recommend(**asked, confidence=0.9)) == films.items[30]
     pairs = list(zip(history, times, strict=True))
     timed = model.recommend(history=history, times=times, confidence=0.9)
     assert model.recommend(history=pairs, confidence=0.9).items == timed.items
     end = int(films.times.max()) // DAY % films.n_items
-    untimed = model.model_.assess(model.query(history=history))
+    untimed = model.model_.assess(model.model_.query(history=history))
     assert untimed.candidates[untimed.ordered(None)[0]] == end or end < 8
 
 
@@ -136,22 +136,25 @@ def test_a_guarantee_says_that_it_assumes_a_recent_history(films, model, history
     assert "assumes" not in str(model.recommend(films.users[3], confidence=0.9).guarantee)
     formula = sr.PopulationConformal("CM12").fit(films)
     assert "assumes" not in str(formula.recommend(history=history, confidence=0.9).guarantee)
-    with pytest.warns(HistoriesWarning, match="No times were given: guarantees assume"):
+    with pytest.warns(HistoriesWarning, match="The histories have no times. Guarantees assume"):
         model.recommend_many(histories={"ann": history}, confidence=0.9, k=1)
 
 
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"user": 1, "at": "2024-05-01"}, "at= .* is about a history=, and a user of the data"),
-        ({"user": 1, "times": [1]}, "times= .* is about a history="),
+        (
+            {"user": 1, "at": "2024-05-01"},
+            r"at= \(--at\) needs a history: a user of the data has times",
+        ),
+        ({"user": 1, "times": [1]}, r"times= \(--times\) needs a history"),
         ({"group": [1, 2], "at": 5}, "every member of this group is a user of the data"),
-        ({"group": [[1], [2]], "times": [5]}, "each member of a group has one of their own"),
+        ({"group": [[1], [2]], "times": [5]}, "each member of a group has a history"),
         ({"group": [[(1, "soon")], [2]]}, r"The history of member 1: times\[0\] is 'soon'"),
         ({"history": [1, 2], "times": [1]}, "times has 1 values and history has 2 items"),
     ],
 )
-def test_times_of_nothing_are_refused(films, model, asked, said):
+def test_times_need_a_history(films, model, asked, said):
     ids = films.users.ids, films.items.ids
     if "user" in asked:
         asked = {**asked, "user": ids[0][1]}
@@ -161,16 +164,19 @@ def test_times_of_nothing_are_refused(films, model, asked, said):
 
 def test_histories_with_wrong_times_are_refused(films, model, history):
     for given, said in (
-        ({"histories": {"ann": [(1, 5)], "bob": [2]}}, "of 'bob' has no times, and others have"),
+        ({"histories": {"ann": [(1, 5)], "bob": [2]}}, "of 'bob' has no times, but others have"),
         ({"histories": {"ann": [(1, "soon")]}}, r"The history of 'ann': times\[0\] is 'soon'"),
         ({"histories": {"ann": [(1, 50)]}, "at": 7}, "before the last time of the histories"),
         ({"histories": {"ann": history}, "at": "soon"}, "at is 'soon'"),
         ({"users": films.users.ids[:2].to_list(), "at": 5}, "users of the data have times"),
-        ({"histories": model.histories({"ann": history}), "at": 5}, "these were read before"),
+        (
+            {"histories": model.histories({"ann": history}), "at": 5},
+            "these histories were read before",
+        ),
     ):
         with pytest.raises(sr.InputError, match=said):
             model.recommend_many(confidence=0.9, **given)
-    query = model.query(history=history)
+    query = model.model_.query(history=history)
     with pytest.raises(sr.InputError, match="query= has times of its own"):
         model.recommend(query=query, at=5, confidence=0.9)
 

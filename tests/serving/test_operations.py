@@ -260,7 +260,7 @@ def group(*members):
         ({"user": 7, "precision": 0.2}, 409, "guarantees recall, not precision"),
         ({"user": 7, "recommender": "precise", "precision": 0.995}, 409, "cannot be guaranteed"),
         ({"user": 7, "recommender": "precise"}, 409, "This recommender promises precision"),
-        ({"user": 7, "item_list": "none"}, 409, "There is no list 'none'; there is 'some'."),
+        ({"user": 7, "item_list": "none"}, 409, "There is no item list 'none'. Use one of 'some'."),
         ({"history": [1, 2], "segment": "DE"}, 409, "segment"),
         ({"history": [1, 2], "times": [5]}, 422, "times has 1 values and history"),
         ({"history": [1], "times": ["soon"]}, 422, "times[0] is 'soon'; it must be"),

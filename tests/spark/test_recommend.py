@@ -48,14 +48,14 @@ def test_rows_of_all_users_and_of_groups_are_those_of_memory(spark, films, tmp_p
     users = films.users.ids.to_list()
     groups = {f"g{n}": users[3 * n : 3 * n + 2 + n % 2] for n in range(40)}
     asked = {"confidence": 0.8, "k": 5}
-    options = model.options(**asked)
+    options = model.model_.options(**asked)
     for name, given, expected, guarantee in (
-        ("all", {}, model.recommend_many(**asked), model.guarantee_to_all(options)),
+        ("all", {}, model.recommend_many(**asked), model.model_.guarantee_to_all(options)),
         (
             "groups",
             {"groups": groups},
             model.recommend_groups(groups, **asked),
-            model.guarantee_to_groups(groups, options),
+            model.model_.guarantee_to_groups(groups, options),
         ),
     ):
         place = tmp_path / "picks" / name

@@ -144,7 +144,7 @@ def test_forged_calibrations_are_refused(folder, part, change):
         replace_file(folder, card, name, npy_bytes(change(np.load(folder / name).copy())))
 
     forge(folder, replaced)
-    refuses(folder, "population", match="do not fit it")
+    refuses(folder, "population", match="is invalid")
 
 
 def test_a_window_beyond_the_calendar_never_ends(folder):

@@ -16,7 +16,7 @@ from surerec.evaluation import Shares, choose_users
 from surerec.interactions import Interactions
 from surerec.measures import OwnMeasure, Query, Scorer, as_measure
 from surerec.precedence import PrecedenceStatistics, count_precedence
-from surerec.recommenders import Recommender
+from surerec.recommenders import Recommender, measure_of, refitted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -120,7 +120,7 @@ def of_recommender(name: str, model: Recommender) -> AuditSubject:
     >>> of_recommender("mine", model).shares.sizes(100)
     (15, 45)
     """
-    fitted, measure = model.model_, model.recipe()
+    fitted, measure = model.model_, measure_of(model)
     if "period" in fitted.features:
         mine, scorer = fitted.user_level, fitted.scorer
         return AuditSubject(
@@ -163,8 +163,7 @@ def subject_of(
 ) -> tuple[PrecedenceStatistics, AuditSubject]:
     """Return the counts and the subject of an audit; see :func:`surerec.audit.audit`."""
     if isinstance(data, Recommender):
-        data.require_fit()
-        return data.statistics_, of_recommender(name or data.default_name(), data)
+        return data.statistics_, of_recommender(name or data.name_, data)
     if isinstance(data, Interactions):
         data = count_precedence(data)
     if not isinstance(data, PrecedenceStatistics):
@@ -184,7 +183,7 @@ class _RanksOf(Scorer):
 
     def __init__(self, model: Recommender, statistics: PrecedenceStatistics) -> None:
         self._statistics = statistics
-        self._model = model.fitted_on(statistics)
+        self._model = refitted(model, statistics)
 
     def score_query(self, query: Query) -> NDArray[np.float64]:
         """Return the rank of each item from the end of the ranking; ties share a rank."""

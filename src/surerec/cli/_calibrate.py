@@ -172,7 +172,7 @@ def calibrate_groups(model: opt.Model, *, groups: Any) -> None:
     save_all(model, every)
     for name, fitted in chosen.items():
         told = ", ".join(
-            f"{len(each.outcomes):,} {each.people}" for each in fitted.group_calibrations_
+            f"{len(each.outcomes):,} {each.covers}" for each in fitted.group_calibrations_
         )
         messages().print(f"Calibrated {plain(name)} on {plain(told)}.")
 

@@ -199,7 +199,8 @@ def _show_saved(saved: dict[str, Recommender], skipped: dict[str, str], n_users:
     width = max(map(len, saved))
     for place, (name, model) in enumerate(saved.items()):
         first = ", and answers where none is named" if place == 0 and len(saved) > 1 else ""
-        messages().print(f"  {name:<{width}}  {plain(model.headline())}{first}")
+        headline = model.model_.calibration.headline(DEFAULT_CONFIDENCE)
+        messages().print(f"  {name:<{width}}  {plain(headline)}{first}")
     for name, reason in skipped.items():
         messages().print(f"Without {name}: {plain(reason)}")
     if DEFAULT_NAMES[0] in saved and _SMALLER not in saved and n_users >= _THOUSANDS:

@@ -216,7 +216,8 @@ def _to_groups(
     request: opt.Options,
 ) -> None:
     frame = fitted.recommend_groups(path, group_guarantee=group_guarantee, **request)
-    said = fitted.guarantee_to_groups(path, fitted.options(**request), group_guarantee)
+    answering = fitted.model_
+    said = answering.guarantee_to_groups(path, answering.options(**request), group_guarantee)
     if kind == "json":
         answer = {"recommender": fitted.name_, "guarantee": said.to_dict()}
         write_json({**answer, "items": frame.to_dicts()}, output)
@@ -248,7 +249,7 @@ def _to_many(asked: _Typed) -> None:
     request = opt.read_options(fitted, {**asked.options, "hits": "hits" in many})
     begin = perf_counter()
     people = _read_histories(fitted, asked) if "histories" in many else None
-    said = fitted.guarantee_to_all(fitted.options(**request)).assuming(
+    said = fitted.model_.guarantee_to_all(fitted.model_.options(**request)).assuming(
         "" if people is None else people.assumes
     )
     about = about_output(fitted.name_, said)
@@ -309,7 +310,7 @@ def _on_spark(asked: _Typed) -> None:
     fitted, output = load(asked.model, asked.recommender, verify=False), asked.output or ""
     users = opt.read_ids(asked.many.get("users"), "users")
     wanted = opt.read_options(fitted, {**asked.options, "hits": "hits" in asked.many})
-    said = fitted.guarantee_to_all(fitted.options(**wanted))
+    said = fitted.model_.guarantee_to_all(fitted.model_.options(**wanted))
     begin = perf_counter()
     spark = spark_session(**opt.check_engine(asked.engine)[1])
     wanted["recommender"] = asked.recommender

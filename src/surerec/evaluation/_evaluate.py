@@ -20,7 +20,7 @@ from surerec.evaluation._protocol import EPSILONS, SplitOrder, choose_users, spl
 from surerec.evaluation._sets import for_each
 from surerec.measures import Query, as_measure, as_scorer
 from surerec.precedence import as_statistics
-from surerec.recommenders import Recommender
+from surerec.recommenders import Recommender, refitted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -277,7 +277,7 @@ def evaluate(
     profiles = statistics.require_profiles("no user can be evaluated")
     fitted = {
         # Fitted once, not for every user.
-        name: partial(assess_model, each.fitted_on(statistics).model_)
+        name: partial(assess_model, refitted(each, statistics).model_)
         if isinstance(each, Recommender)
         else partial(assess_split, as_scorer(as_measure(each).fit(statistics), statistics.n_items))
         for name, each in algorithms.items()

@@ -22,7 +22,7 @@ from surerec.evaluation._sets import (
 from surerec.interactions import Interactions
 from surerec.measures import Query
 from surerec.precedence import count_precedence
-from surerec.recommenders import PopulationConformal, RecommendOptions
+from surerec.recommenders import PopulationConformal, RecommendOptions, measure_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -321,7 +321,7 @@ def _query_new_users(
     if min(n_calibration, n_new) < FEWEST_USERS:
         raise InputError(
             f"The new-user test needs {FEWEST_USERS} calibration users and {FEWEST_USERS} new "
-            f"users that {model.recipe().name} can score, and there are {n_calibration} and "
+            f"users that {measure_of(model).name} can score, and there are {n_calibration} and "
             f"{n_new}. Pass more users, or a smaller min_history."
         )
     all_losses, all_sizes = (np.concatenate(each, axis=1) for each in zip(*sets, strict=True))

@@ -104,7 +104,7 @@ def _shown(time: int) -> str:
 
 def _items(history: Any) -> tuple[list[Any], Any]:
     """Return the item ids, and the times if the history includes them."""
-    if is_frame(history) and not isinstance(history, pl.Series):
+    if is_frame(history):
         table = table_from_frame(history, _COLUMNS, "history")
         if "user" in table.frame.columns and table.frame["user"].n_unique() > 1:
             raise InputError(

@@ -44,10 +44,11 @@ class RawTable:
 
 def is_frame(source: Any) -> bool:
     """Return whether something is a pandas, polars or Arrow frame."""
-    # A lazy frame first: hasattr(…, "columns") would warn.
-    return isinstance(source, pl.LazyFrame) or (
-        hasattr(source, "columns") or hasattr(source, "__arrow_c_stream__")
-    )
+    # Lazy frames come first, as they warn when `columns` is read. A series has no columns, but
+    # exports an Arrow stream too (pandas 3, polars).
+    if isinstance(source, pl.LazyFrame) or hasattr(source, "columns"):
+        return True
+    return hasattr(source, "__arrow_c_stream__") and not hasattr(source, "to_numpy")
 
 
 def table_from_frame(

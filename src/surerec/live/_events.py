@@ -17,6 +17,7 @@ from surerec.live import _ledger as reasons
 from surerec.live._adaptive import AdaptiveCalibration
 from surerec.measures import Query
 from surerec.precedence import GrowingStatistics, count_precedence, linear_budget
+from surerec.recommenders import measure_of, refitted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -155,7 +156,7 @@ def _time_of(value: Any, now: datetime, where: str) -> int:
 
 def check_can_live(estimator: Recommender) -> Recommender:
     """Return a fitted estimator whose statistics can grow, or raise InputError with the reason."""
-    features, recipe = estimator.model_.features, estimator.recipe()
+    features, recipe = estimator.model_.features, measure_of(estimator)
     if "period" not in features:
         raise InputError(
             f"A live model needs sets calibrated over users, and this is "
@@ -208,7 +209,7 @@ class GrowingModel:
     """
 
     def __init__(self, estimator: Recommender) -> None:
-        fitted, recipe = estimator.model_, estimator.recipe()
+        fitted, recipe = estimator.model_, measure_of(estimator)
         self.statistics = GrowingStatistics(fitted.statistics)
         self.learned = recipe.stays
         scorer = recipe.grown(fitted.scorer, self.statistics)
@@ -269,7 +270,7 @@ class GrowingModel:
         budget = linear_budget(profiles.n_rows, max(profiles.n_items - n_new, 0))
         memory = max(min(available_memory() // 2, budget), 2 * profiles.n_items)
         counted = count_precedence(profiles, ties=self.statistics.ties, memory=memory)
-        fresh = self._estimator.fitted_on(counted)
+        fresh = refitted(self._estimator, counted)
         for name, items in self._estimator.item_lists_.items():
             known = [item for item in items if item in profiles.items]
             if known:

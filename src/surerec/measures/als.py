@@ -482,7 +482,7 @@ class AlsMeasure(Measure):
     >>> import surerec as sr
     >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, random_state=1)
     >>> small = AlsMeasure(AlsSettings(factors=8))
-    >>> sr.PopulationConformal(small).fit(films).default_name()
+    >>> sr.PopulationConformal(small).fit(films).name_
     'recall-als'
     """
 

@@ -1,7 +1,7 @@
-"""The recommenders: precedence mining, the transductive CRS, the inductive ICRS, and over users."""
+"""Estimators, fitted models, results, groups, and the storage of models."""
 
 from surerec.recommenders._batch import Histories
-from surerec.recommenders._estimator import Recommender
+from surerec.recommenders._estimator import Recommender, measure_of, refitted, to_spec
 from surerec.recommenders._explanation import Explanation, GroupExplanation
 from surerec.recommenders._folder import (
     DEFAULT_NAMES,
@@ -63,9 +63,12 @@ __all__ = [
     "load",
     "load_all",
     "make_recommender",
+    "measure_of",
     "observe_groups",
     "recommender_names",
+    "refitted",
     "save_all",
+    "to_spec",
     "values_of",
     "wrap",
 ]

@@ -1,4 +1,4 @@
-"""Recommendations to many users: of the data or by histories, all rows in one frame."""
+"""Batch recommendations: for users of the data or for histories, in one frame."""
 
 from __future__ import annotations
 
@@ -43,92 +43,87 @@ if TYPE_CHECKING:
     _Rows = tuple[
         pl.Series, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None, pl.Series
     ]
-    """Ids of users; whose each row is, its item and time; the unknown items."""
+    """User ids; the user, item and time of each row; the unknown items."""
 
-_NAMED: Final = 3  # of the users who are left out
+_NAMED: Final = 3  # users named in a warning
 _USERS_AT_ONCE: Final = 512
 _WORTH_A_THREAD: Final = 128
-_ROWS_AT_ONCE = 1 << 22  # at the most, as whole sets may hold nearly the whole catalogue
+_ROWS_AT_ONCE = 1 << 22  # full sets may hold nearly the whole catalogue
 _RECENT: Final = (
-    "No times were given: guarantees assume that the histories ended near the end of the data."
+    "The histories have no times. Guarantees assume that they end near the end of the data."
 )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Histories:
-    """People's histories as a recommender takes them; made by ``Recommender.histories``.
+    """Histories of many users, resolved for a model; returned by ``histories``.
 
     Attributes
     ----------
-    people : polars.Series
-        The ids of those who are served, in the order given.
+    users : polars.Series
+        Ids of the users with at least one known item, in the given order.
     ignored : polars.DataFrame
-        ``user_id`` and ``item_id`` of what nobody in the data has taken.
+        ``user_id`` and ``item_id`` of items that are not in the data.
     left_out : polars.Series
-        The ids of those of whom no item is known: there is nothing to recommend to them by.
-    without_group : polars.Series
-        The ids of those whose group did not calibrate, where there are groups of people's own: they
-        are served, and promised nothing.
+        Ids of the users without a known item, for whom nothing can be recommended.
+    without_segment : polars.Series
+        Ids of the users whose segment has no calibration users. They have no guarantee.
     assumes : str
-        What guarantees assume of these histories beside what the model's own do; a sentence, or "".
+        An assumption that guarantees make about these histories; "" for none.
     """
 
-    people: pl.Series
+    users: pl.Series
     queries: Queries
     ignored: pl.DataFrame
     left_out: pl.Series
-    without_group: pl.Series
+    without_segment: pl.Series
     assumes: str = ""
 
     def __len__(self) -> int:
-        return len(self.people)
+        return len(self.users)
 
     def __repr__(self) -> str:
-        return f"Histories({len(self):,} people, {len(self.left_out):,} left out)"
+        return f"Histories({len(self):,} users, {len(self.left_out):,} left out)"
 
     def warnings(self) -> list[str]:
-        """Return who is left out, and who has no guarantee, in a sentence each."""
-        said = []
-        if n := len(self.left_out):
-            said.append(
-                f"{_people(n)} left out, as nobody in the data took any of their items: "
-                f"{_named(self.left_out)}."
-            )
-        if n := len(self.without_group):
-            said.append(
-                f"{_people(n)} promised nothing, as nobody of their group calibrated: "
-                f"{_named(self.without_group)}."
-            )
-        if self.assumes:
-            said.append(self.assumes)
-        return said
+        """Return the warnings about users who are left out or have no guarantee."""
+        reasons = (
+            (self.left_out, "left out: no item of their histories is in the data"),
+            (self.without_segment, "without a guarantee: their segment has no calibration users"),
+        )
+        found = [
+            f"{'1 user is' if len(ids) == 1 else f'{len(ids):,} users are'} {why} ({_named(ids)})."
+            for ids, why in reasons
+            if len(ids)
+        ]
+        return [*found, self.assumes] if self.assumes else found
 
 
 def read_histories(
     model: ModelParts, source: Any, /, *, leave_out: bool = False, at: Any = None, **reading: Any
 ) -> Histories:
-    """Read the histories of many users who need not be in the data; it names what is not used.
+    """Read the histories of many users, who need not be in the data.
 
     Parameters
     ----------
     source : frame, path, Interactions or mapping
-        Who took what when: whatever :func:`surerec.read_interactions` reads, with or without a
-        column of times (without, the order of the rows counts); or a mapping of ids to lists of
-        items, or of (item, time) pairs. With groups of people's own, it needs their column too.
+        Interactions as :func:`surerec.read_interactions` reads them; without a time column the
+        rows are in time order. Or a mapping of user ids to lists of items, or of (item, time)
+        pairs. Models with segments need the segment column too.
     leave_out : bool, default=False
-        These people are newcomers: nobody is left out of the counts, and an id that a user of
-        the data has too means nothing. With True it is that user, known by what is given here,
-        as in ``recommend(user=…, history=…)``: for newer histories of people of the data.
+        By default all users are new users, even if the data have the same ids. With True, equal
+        ids are the same users, whose interactions are left out of the statistics, as in
+        ``recommend(user=…, history=…)``. Use it for newer histories of known users.
     at : datetime, date, text or number, optional
-        The moment at which all of them are asked for, where there are no times; with times, it
-        must not lie before the last of them. See :meth:`recommend`.
+        The time of the request, for histories without times; otherwise not before the last
+        time. See :meth:`recommend`.
     **reading
-        As in :func:`surerec.read_interactions`: ``user``, ``item``, ``time``, ``threshold``, …
+        As in :func:`surerec.read_interactions`: ``user``, ``item``, ``time``, ``rating_above``, …
 
     Returns
     -------
     Histories
-        For :meth:`recommend_many`; its ``ignored`` and ``left_out`` say what is not used.
+        For :meth:`recommend_many`; ``ignored`` and ``left_out`` list what is not used.
 
     Examples
     --------
@@ -137,7 +132,7 @@ def read_histories(
     >>> model = sr.InductiveConformal().fit(films)
     >>> new = model.histories({"ann": films.items.ids[:4], "bob": ["no such film"]})
     >>> new, new.left_out.to_list(), len(new.ignored)
-    (Histories(1 people, 1 left out), ['bob'], 1)
+    (Histories(1 users, 1 left out), ['bob'], 1)
     """
     users = model.statistics.interactions.users if check_flag("leave_out", leave_out) else None
     moment, given = None if at is None else read_time("at", at), source
@@ -147,35 +142,35 @@ def read_histories(
     ids, owners, codes, times, unseen = read(given, model.items)
     ignored = pl.DataFrame({Columns.User: ids.gather(owners[codes < 0]), Columns.Item: unseen})
     kept = np.arange(len(codes))
-    if isinstance(given, Mapping):  # the first occurrence of each item counts, as in the data
+    if isinstance(given, Mapping):  # repeats are dropped, as in the data
         kept = np.sort(np.unique(owners * (len(model.items) + 1) + codes, return_index=True)[1])
     kept = kept[codes[kept] >= 0]
     if times is not None:
         times = times[kept]
         if moment is not None:
             check_moment(int(times.max(initial=moment)), moment, "the histories")
-    elif moment is not None:  # it is the time of every item
+    elif moment is not None:  # the time of every item
         times = np.full(len(kept), moment)
     lengths = np.bincount(owners[kept], minlength=len(ids))
     ends, served = np.cumsum(lengths), lengths > 0
-    people, left_out = ids.filter(pl.Series(served)), ids.filter(pl.Series(~served))
-    if not len(people):
+    found_users, left_out = ids.filter(pl.Series(served)), ids.filter(pl.Series(~served))
+    if not len(found_users):
         raise InputError(
-            f"Nobody in the data took any item of the histories of these {len(left_out):,} "
-            "people: are the ids of items the same?"
+            f"No item in the histories of these {len(left_out):,} users is in the data. Check that "
+            "item ids have the same form."
         )
-    known = np.full(len(people), -1) if users is None else users.codes(people)
+    known = np.full(len(found_users), -1) if users is None else users.codes(found_users)
     starts, stops = (ends - lengths)[served], ends[served]
     queries = Queries(codes[kept].astype(np.uint32), starts, stops, known, times=times)
     assumes = _RECENT if model.scorer.uses_times and times is None else ""
-    found = Histories(people, queries, ignored, left_out, people.head(0), assumes)
+    found = Histories(found_users, queries, ignored, left_out, found_users.head(0), assumes)
     segments, is_read = model.segments, given is not source
     if segments is None or (users is not None and not is_read):
         return found  # users of the data have their segments
     if not is_read:
         raise InputError(
-            f"This model has groups by {segments.column}: give the histories as a frame or a file "
-            f"with a column {segments.column!r}."
+            f"This model has segments by {segments.column}. Pass the histories as a frame or a "
+            f"file with a column {segments.column!r}."
         )
     given_users = IdMap(given.users.ids, noun="user")
     how = {name: reading[name] for name in ("user", "columns") if name in reading}
@@ -183,19 +178,21 @@ def read_histories(
     labels = tuple(
         segments.label(int(user)) if label is None and user >= 0 else label
         for label, user in zip(
-            map(stated.label, given_users.codes(people).tolist()), known, strict=True
+            map(stated.label, given_users.codes(found_users).tolist()), known, strict=True
         )
     )
     unknown = pl.Series([segments.code(label) is None for label in labels], dtype=pl.Boolean)
     return replace(
-        found, queries=replace(queries, segments=labels), without_group=people.filter(unknown)
+        found,
+        queries=replace(queries, segments=labels),
+        without_segment=found_users.filter(unknown),
     )
 
 
 def _rows_of_interactions(given: Interactions, items: IdMap) -> _Rows:
     codes = items.codes(given.items.ids)[given.item_codes]
     owners = np.repeat(np.arange(given.n_users), np.diff(given.offsets))
-    # Times of the first day of 1970 are places in profiles, or nothing, where none were known.
+    # Times within the first day of 1970 are positions in a profile: the data had no times.
     times = given.times if given.times.max(initial=0) >= DAY else None
     return (
         given.users.ids,
@@ -207,18 +204,16 @@ def _rows_of_interactions(given: Interactions, items: IdMap) -> _Rows:
 
 
 def _rows_of_mapping(source: Mapping[Any, Any], items: IdMap) -> _Rows:
-    for person, history in source.items():
+    for user, history in source.items():
         if isinstance(history, (str, bytes)):
-            raise InputError(
-                f"The history of {person!r} is a list of item ids, not the text {history!r}."
-            )
+            raise InputError(f"The history of {user!r} is {history!r}. Pass a list of item ids.")
     try:
         ids = whole_floats(pl.Series(list(source), strict=True))
     except (TypeError, pl.exceptions.PolarsError) as error:
         raise InputError(
-            "The ids of people are of several types; make them all numbers, or all text."
+            "The user ids in histories= have several types. Use numbers only, or text only."
         ) from error
-    consumed = [_history(person, history) for person, history in source.items()]
+    consumed = [_history(user, history) for user, history in source.items()]
     flat = list(chain.from_iterable(history.items for history in consumed))
     owners = np.repeat(np.arange(len(consumed)), [len(history.items) for history in consumed])
     codes = items.codes(flat)
@@ -226,29 +221,25 @@ def _rows_of_mapping(source: Mapping[Any, Any], items: IdMap) -> _Rows:
     return ids, owners, codes, _times_of(consumed, list(source)), unseen
 
 
-def _history(person: Any, given: Any) -> History:
+def _history(user: Any, given: Any) -> History:
     try:
         return History.read(given)
     except InputError as error:
-        raise InputError(f"The history of {person!r}: {error}") from error
+        raise InputError(f"The history of {user!r}: {error}") from error
 
 
-def _times_of(histories: list[History], people: list[Any]) -> NDArray[np.int64] | None:
-    """Return the times of all items, end to end; None where no history has any."""
+def _times_of(histories: list[History], users: list[Any]) -> NDArray[np.int64] | None:
+    """Return the concatenated times of all items; None if no history has times."""
     known = [history.times is not None for history in histories if history.items]
     if not any(known):
         return None
     if not all(known):
-        without = people[[h.times is None and bool(h.items) for h in histories].index(True)]
+        without = users[[h.times is None and bool(h.items) for h in histories].index(True)]
         raise InputError(
-            f"The history of {without!r} has no times, and others have: pass times for all "
+            f"The history of {without!r} has no times, but others have. Pass times for all "
             "histories, or for none."
         )
     return np.concatenate([history.times for history in histories if history.times is not None])
-
-
-def _people(n: int) -> str:
-    return "1 person is" if n == 1 else f"{n:,} people are"
 
 
 def _named(ids: pl.Series) -> str:
@@ -265,33 +256,32 @@ def recommend_many(
     at: Any = None,
     **options: Unpack[RequestOptions],
 ) -> pl.DataFrame:
-    """Recommend to many people, on all cores.
+    """Recommend items to many users, on all cores.
 
     Parameters
     ----------
     users : sequence of ids, optional
         By default all users of the data.
     histories : frame, Interactions, mapping or Histories, optional
-        Instead of these, people who need not be in the data: what :meth:`histories` takes or
-        gives. Whoever is left out is told by a ``HistoriesWarning``.
+        Histories instead of `users`, as :meth:`histories` reads or returns them. A
+        ``HistoriesWarning`` names the users who are left out.
     leave_out : bool, default=False
-        Whether people of these histories whose ids are users' of the data are these users, and
-        left out of all that scores them; see :meth:`histories`.
+        Whether users of `histories` with ids of the data are the same users; see
+        :meth:`histories`.
     at : datetime, date, text or number, optional
-        When these histories are asked for, if they have no times; see :meth:`histories`.
+        The time of the request, for histories without times; see :meth:`histories`.
     confidence, significance, k, exclude, min_probability, precision, items, item_list, unknown
-        As in :meth:`recommend`; `unknown` is about ids of `users` too.
+        As in :meth:`recommend`; `unknown` applies to `users` too.
     hits : bool, default=False
         With `k`: add each list's probabilities of at least one, two and three hits, and the
-        expected number of hits. For user-level calibrations; it takes several times as long.
+        expected number of hits. For user-level calibrations; several times slower.
 
     Returns
     -------
     polars.DataFrame
-        ``user_id``, the columns of :meth:`RecommendationSet.to_frame` and
-        ``covered``, whether the guarantee covers the user; :meth:`guarantee_to_all` says what
-        is guaranteed. With `hits` also ``at_least_1``, ``at_least_2``, ``at_least_3`` and
-        ``expected_hits``.
+        ``user_id``, the columns of :meth:`RecommendationSet.to_frame`, and ``covered``: whether
+        the guarantee (``model_.guarantee_to_all``) covers the user. With `hits` also
+        ``at_least_1``, ``at_least_2``, ``at_least_3`` and ``expected_hits``.
 
     Examples
     --------
@@ -302,8 +292,10 @@ def recommend_many(
     >>> model.recommend_many(histories=new, confidence=0.5, k=2)["user_id"].to_list()
     ['ann', 'ann', 'bob', 'bob']
     """
-    asked = {"histories": histories, "leave_out": leave_out, "at": at}
-    return pl.concat(iter_recommendations(model, users, **asked, **options))
+    batches = iter_recommendations(
+        model, users, histories=histories, leave_out=leave_out, at=at, **options
+    )
+    return pl.concat(batches)
 
 
 def iter_recommendations(
@@ -316,24 +308,24 @@ def iter_recommendations(
     at: Any = None,
     **options: Unpack[RequestOptions],
 ) -> Iterator[pl.DataFrame]:
-    """Recommend to many users, some at a time, so that results can be written as they come.
+    """Yield the rows of :meth:`recommend_many` in batches, to write them as they are computed.
 
-    Yields the rows of :meth:`recommend_many`, which has the same parameters.
+    The parameters are those of :meth:`recommend_many`.
     """
     checked = model.options(**options)
-    whom: NDArray[np.int64] | Histories
+    queried: NDArray[np.int64] | Histories
     if histories is None:
-        whom = _codes_of_users(model, users, leave_out, at, options.get("unknown", "check"))
+        queried = _codes_of_users(model, users, leave_out, at, options.get("unknown", "check"))
     elif users is not None:
-        raise InputError("Say for whom once: give users or histories=, not both.")
+        raise InputError("Both users and histories= were given. Pass one of them.")
     elif isinstance(histories, Histories):
-        refuse_times(None, at, "these were read before: pass at= to histories(…)")
-        whom = histories
+        refuse_times(None, at, "these histories were read before; pass at= to histories(…)")
+        queried = histories
     else:
-        whom = read_histories(model, histories, leave_out=leave_out, at=at)
-        for sentence in whom.warnings():
-            warnings.warn(sentence, HistoriesWarning, stacklevel=4)
-    yield from _batches(model, whom, checked)
+        queried = read_histories(model, histories, leave_out=leave_out, at=at)
+        for message in queried.warnings():
+            warnings.warn(message, HistoriesWarning, stacklevel=4)
+    yield from _batches(model, queried, checked)
 
 
 def _codes_of_users(
@@ -344,37 +336,37 @@ def _codes_of_users(
     unknown: str,
 ) -> NDArray[np.int64]:
     if check_flag("leave_out", leave_out):
-        raise InputError("leave_out is about histories=: users of the data are always left out.")
+        raise InputError("leave_out= needs histories=; users of the data are always left out.")
     refuse_times(None, at, "users of the data have times of their own")
     known = model.profiles()
     codes = np.arange(known.n_users)
     if users is not None:
         codes = select_known(known.users, users, unknown)
     if not len(codes):
-        raise InputError("There is nobody to recommend to: the list of users is empty.")
+        raise InputError("users is empty. Pass at least one id, or None for all users.")
     return codes
 
 
 def _batches(
-    model: ModelParts, whom: NDArray[np.int64] | Histories, options: RecommendOptions
+    model: ModelParts, queried: NDArray[np.int64] | Histories, options: RecommendOptions
 ) -> Iterator[pl.DataFrame]:
-    """Yield the rows of users, some at a time and in their order."""
+    """Yield the rows of users in batches, in order."""
     longest = model.statistics.n_items if options.k is None else options.k
     most = int(np.clip(_ROWS_AT_ONCE // max(longest, 1), 1, _USERS_AT_ONCE))
-    n_batches, n_threads = -(-len(whom) // most), available_threads()
-    if n_batches > 1 or len(whom) >= n_threads * _WORTH_A_THREAD:
-        # As many for each thread: the last would keep the others waiting.
+    n_batches, n_threads = -(-len(queried) // most), available_threads()
+    if n_batches > 1 or len(queried) >= n_threads * _WORTH_A_THREAD:
+        # Equal batches for all threads, so that none waits for the last.
         n_batches = n_threads * -(-n_batches // n_threads)
-    at_once = -(-len(whom) // max(n_batches, 1))
+    at_once = -(-len(queried) // max(n_batches, 1))
 
     def batch(start: int) -> pl.DataFrame:
-        if not isinstance(whom, Histories):
-            return rows_of(model, whom[start : start + at_once], options)
-        some = whom.queries.part(start, start + at_once)
-        return rows_for(model, some, whom.people.slice(start, len(some)), options)
+        if not isinstance(queried, Histories):
+            return rows_of(model, queried[start : start + at_once], options)
+        some = queried.queries.part(start, start + at_once)
+        return rows_for(model, some, queried.users.slice(start, len(some)), options)
 
-    with progress("Recommending", total=len(whom), unit="users") as advance:
-        for rows in run_blocks(batch, range(0, len(whom), max(at_once, 1))):
+    with progress("Recommending", total=len(queried), unit="users") as advance:
+        for rows in run_blocks(batch, range(0, len(queried), max(at_once, 1))):
             yield rows
             advance(at_once)
 
@@ -387,9 +379,9 @@ def rows_of(model: ModelParts, users: NDArray[np.int64], options: RecommendOptio
 
 
 def rows_for(
-    model: ModelParts, queries: Queries, people: pl.Series, options: RecommendOptions
+    model: ModelParts, queries: Queries, users: pl.Series, options: RecommendOptions
 ) -> pl.DataFrame:
-    """Return the rows of some queries; `people` are the ids of their users."""
+    """Return the rows of some queries; `users` are their ids."""
     best = None
     if options.significance is not None and options.is_plain:
         best = model.calibration.best_of_many(
@@ -403,8 +395,8 @@ def rows_for(
     if best is not None:
         columns, owners = batch_columns(best), best.owners
     else:
-        asked = [options.limited(queries[place]) for place in range(len(queries))]
-        found = [model.assess(query, options=options) for query in asked]
+        limited = [options.limited(queries[place]) for place in range(len(queries))]
+        found = [model.assess(query, options=options) for query in limited]
         shown = [options.shown(each)[0] for each in found]
         parts = [
             {
@@ -415,7 +407,7 @@ def rows_for(
         ]
         columns, owners = stacked(parts)
         if options.hits:
-            known = [query.known_to(model.statistics) for query in asked]
+            known = [query.known_to(model.statistics) for query in limited]
             lengths = [options.hits_length(len(places)) for places in shown]
             hits = model.calibration_for(options).list_hits(known, found, lengths)
             for n_hits, of_lists in enumerate(hits.probability, start=1):
@@ -423,4 +415,4 @@ def rows_for(
             expected = np.array([part[Columns.Probability].sum() for part in parts])
             columns[Columns.ExpectedHits] = expected[owners]
     rows = result_frame(columns, model.items.ids, model.titles)
-    return rows.select(people.gather(owners).alias(Columns.User), pl.all())
+    return rows.select(users.gather(owners).alias(Columns.User), pl.all())

@@ -1,4 +1,5 @@
 """The base of the estimators: constructors store parameters, ``fit`` builds the model."""
+# ruff: noqa: SLF001  # measure_of, to_spec and refitted read the estimators of this package
 
 from __future__ import annotations
 
@@ -41,19 +42,14 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-NOT_SETTINGS: Final = frozenset({"verbose"})
-"""Parameters that no answer depends on."""
 OWN: Final = "own"
-"""The key under which a model folder has the name of a scorer that it does not hold."""
+"""The key under which a model folder stores the name of a scorer that it does not hold."""
 
 
 def timed(done: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return a decorator of methods that log the time of their stages, as `verbose` asks.
+    """Return a decorator that prints the stages of a method with their times, if `verbose`.
 
-    Parameters
-    ----------
-    done : str
-        How the closing line begins, such as "Fitted".
+    `done` is the first word of the closing line, such as "Fitted".
     """
 
     def around(method: Callable[P, R]) -> Callable[P, R]:
@@ -73,51 +69,49 @@ def _checked(verbose: object) -> int:
 
 
 def _delegated(
-    question: Callable[Concatenate[FittedModel, P], R],
+    method: Callable[Concatenate[FittedModel, P], R],
 ) -> Callable[Concatenate[Recommender, P], R]:
-    """Return a method of the estimator that asks its fitted model."""
+    """Return an estimator method that calls the method of its fitted model."""
 
-    def ask(self: Recommender, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return question(self.model_, *args, **kwargs)
+    def call(self: Recommender, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return method(self.model_, *args, **kwargs)
 
-    update_wrapper(ask, question)
-    return ask
+    update_wrapper(call, method)
+    return call
 
 
 class Recommender(ABC):
-    """Base of the estimators; fitted, they answer every question through :attr:`model_`."""
+    """Base class of the estimators. :meth:`fit` builds :attr:`model_`, which answers requests."""
 
     verbose: int = 0
     model_: FittedModel
-    """What answers; :meth:`fit` makes it."""
+    """The fitted model."""
     _fitted_with: Mapping[str, Any]
-    _unfitted = "This {kind} is not fitted yet: call fit first."
-
-    # What is fitted.
+    _unfitted = "This {kind} is not fitted. Call fit first."
 
     @abstractmethod
-    def recipe(self) -> Measure:
-        """Return what makes the scorer, by the parameters as they are."""
+    def _measure(self) -> Measure:
+        """Return the measure that the current parameters describe."""
 
     @abstractmethod
-    def default_name(self) -> str:
-        """Return the name in answers, such as "icrs12"."""
+    def _default_name(self) -> str:
+        """Return the recommender's name, such as "icrs12"."""
 
     @abstractmethod
     def _validate(self) -> None:
-        """Refuse impossible parameters."""
+        """Raise InputError for invalid parameters."""
 
     @timed("Fitted")
     def fit(self, data: Any, y: object = None) -> Self:  # noqa: ARG002
-        """Count who consumed what before what, and fit the measure if it learns.
+        """Compute the precedence statistics and fit the measure.
 
         Parameters
         ----------
         data : Interactions, PrecedenceStatistics, frame or path
-            Profiles, or counts that were made before and may serve several recommenders; or a
-            pandas, polars or Arrow frame or a file, as :func:`surerec.read_interactions` reads it.
+            Interactions, or statistics that several recommenders may share. Frames (pandas, polars
+            or Arrow) and files are read with :func:`surerec.read_interactions`.
         y : ignored
-            There for scikit-learn.
+            For compatibility with scikit-learn.
 
         Returns
         -------
@@ -125,49 +119,44 @@ class Recommender(ABC):
         """
         self._validate()
         statistics = as_statistics("fit", data)
-        scorer = fit_scorer(self.recipe(), statistics)
+        scorer = fit_scorer(self._measure(), statistics)
         self.model_ = self._fitted(statistics, scorer, self._item_level())
         return self
 
     def _item_level(self) -> Calibration:
-        """Return the calibration of an item-level estimator; others calibrate in `fit`."""
+        """Return the calibration of an item-level estimator; user-level ones override `fit`."""
         raise NotImplementedError
 
-    def group_model(self, calibration: Calibration) -> CalibratedGroups | None:  # noqa: ARG002
-        """Return what calibrates on groups, with no calibration yet; by default nothing does."""
+    def _group_model(self, calibration: Calibration) -> CalibratedGroups | None:  # noqa: ARG002
+        """Return the model for groups of users, or None if there is none."""
         return None
 
-    def scorer_from(self, statistics: PrecedenceStatistics, state: State) -> Scorer:
-        """Check the parameters, and return the scorer that was saved."""
+    def _scorer_from(self, statistics: PrecedenceStatistics, state: State) -> Scorer:
+        """Check the parameters and restore the scorer from its state."""
         self._validate()
-        return self.recipe().from_state(statistics, state)
+        return self._measure().from_state(statistics, state)
 
-    def calibration_from(
+    def _calibration_from(
         self,
         statistics: PrecedenceStatistics,  # noqa: ARG002
         scorer: Scorer,  # noqa: ARG002
         state: State,
     ) -> Calibration:
-        """Return the calibration that was saved; by default the parameters are all of it."""
+        """Restore the calibration from its state; an item-level one has only parameters."""
         state.require_empty(type(self).__name__)
         return self._item_level()
 
     def __getattr__(self, name: str) -> Any:
-        """Raise NotFittedError for what only a fitted one has."""
-        if name in ("model_", "_fitted_with"):
+        """Raise NotFittedError for attributes that `fit` sets."""
+        if name in ("model_", "_fitted_with", "_about"):
             raise NotFittedError(self._unfitted.format(kind=type(self).__name__))
         raise AttributeError(
             f"{type(self).__name__} has no attribute {name!r}", name=name, obj=self
         )
 
-    @property
-    def is_fitted(self) -> bool:
-        """Whether it was fitted."""
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether the estimator is fitted."""
         return "model_" in vars(self)
-
-    def require_fit(self) -> None:
-        """Raise NotFittedError if it is not fitted."""
-        _ = self.model_
 
     def _fitted(
         self,
@@ -176,54 +165,47 @@ class Recommender(ABC):
         calibration: Calibration,
         item_lists: Mapping[str, UserCalibration] | None = None,
     ) -> FittedModel:
-        """Return a fitted model composed of these parts, of the parameters as they are."""
-        self._fitted_with = self.settings()
+        """Compose a fitted model of these parts, and remember the parameters."""
+        self._fitted_with = self._fit_params()
         return FittedModel(
             kind=type(self).__name__,
-            name=self.default_name(),
+            name=self._default_name(),
             statistics=statistics,
             scorer=as_scorer(scorer, statistics.n_items),
             calibration=calibration,
-            groups=self.group_model(calibration),
+            groups=self._group_model(calibration),
             item_lists=item_lists or {},
         )
 
     @property
     def statistics_(self) -> PrecedenceStatistics:
-        """The statistics that it was fitted on."""
+        """The precedence statistics of the data."""
         return self.model_.statistics
 
     @property
     def items_(self) -> IdMap:
-        """The ids of the items, by code."""
+        """The item ids, by code."""
         return self.model_.items
 
     @property
     def scorer_(self) -> Scorer:
-        """What scores the items."""
+        """The fitted scorer."""
         return self.model_.scorer
 
     @property
     def calibration_(self) -> CalibrationUsers:
-        """What is kept of the calibration users, of a user-level calibration."""
+        """The calibration users of a user-level calibration, with their outcomes."""
         return self.model_.user_level.users
 
     @property
     def name_(self) -> str:
-        """The name in its answers: that of the model folder, else :meth:`default_name`."""
+        """The name in results and in a model folder, such as "icrs12"."""
         return self.model_.name
 
     @property
     def item_lists_(self) -> dict[str, list[Any]]:
-        """The calibrated item lists, each with its items."""
+        """The item ids of each calibrated item list, by name."""
         return self.model_.lists
-
-    def named(self, name: str) -> Self:
-        """Set the name that a model folder knows it by."""
-        self.model_ = replace(self.model_, name=name)
-        return self
-
-    # Questions.
 
     recommend = _delegated(FittedModel.recommend)
     recommend_many = _delegated(FittedModel.recommend_many)
@@ -232,43 +214,29 @@ class Recommender(ABC):
     p_values = _delegated(FittedModel.p_values)
     explain = _delegated(FittedModel.explain)
     explain_group = _delegated(FittedModel.explain_group)
-    guarantee_to_all = _delegated(FittedModel.guarantee_to_all)
-    guarantee_to_groups = _delegated(FittedModel.guarantee_to_groups)
     histories = _delegated(FittedModel.histories)
     age = _delegated(FittedModel.age)
-    query = _delegated(FittedModel.query)
-    options = _delegated(FittedModel.options)
-
-    def headline(self, confidence: float = 0.9) -> str:
-        """Return what is guaranteed in a few words, without the assumption.
-
-        Examples
-        --------
-        >>> import surerec as sr
-        >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, random_state=1)
-        >>> sr.PrecedenceMining().fit(films).headline()
-        'only ranks, and promises nothing'
-        """
-        return self.model_.calibration.headline(confidence)
-
-    # Calibrating further.
 
     def add_item_list(self, name: str, items: Iterable[Any], *, unknown: str = "check") -> Self:
-        """Calibrate on a named list of the items that may be shown.
+        """Calibrate on a named list of items, such as the items in stock.
 
-        ``recommend(…, item_list=name)`` then has every guarantee, for users who consume at least
-        one of the listed items. A list of the same name is replaced. Nothing is counted again: the
-        calibration users are only ranked again; by the calendar, their past is counted first.
+        ``recommend(…, item_list=name)`` then carries a guarantee for users who consume at least one
+        of the listed items. A list of the same name is replaced. The calibration users are ranked
+        again; the statistics stay as they are. A temporal split recomputes those of the past.
 
         Parameters
         ----------
         name : str
             Letters, digits, ".", "_" and "-".
         items : iterable of ids
-            What is in stock, or on tonight.
+            The items that may be shown.
         unknown : {"check", "skip"}, default="check"
-            Unknown ids of a list are skipped, with a ``LeftOutWarning`` that names the first five.
-            A list of which more than half is unknown is refused, unless this is "skip".
+            Unknown ids are skipped with a ``LeftOutWarning`` that names the first five. If more
+            than half are unknown, "check" raises an error and "skip" does not.
+
+        Returns
+        -------
+        self
 
         Examples
         --------
@@ -288,17 +256,17 @@ class Recommender(ABC):
         return self
 
     def _add_item_lists(self, item_lists: Mapping[str, Iterable[Any]] | None) -> Self:
-        """Calibrate on named item item_lists."""
+        """Calibrate on each named item list."""
         if not isinstance(item_lists, Mapping | None):
             raise InputError(
-                f"item_lists is {shown(item_lists)}; it must be a mapping of names to item ids."
+                f"item_lists is {shown(item_lists)}. Pass a mapping of names to item ids."
             )
         for name, items in (item_lists or {}).items():
             self.add_item_list(name, items)
         return self
 
     def _calibrated_list(self, listed: NamedItems) -> UserCalibration:
-        """Return the calibration on an item list; asked only where there are item lists."""
+        """Return the calibration on an item list; user-level estimators implement it."""
         raise NotImplementedError
 
     def calibrate_groups(
@@ -309,24 +277,27 @@ class Recommender(ABC):
         aggregation: str | Aggregation = "average",
         groups: Any = None,
     ) -> Self:
-        """Calibrate on groups of users, so that ``recommend(group=[…])`` can promise them anything.
+        """Calibrate ``recommend(group=[…])`` on groups of users who choose together.
 
-        Calibration groups must be as the groups to be served will be. They are disjoint, formed
-        once over all users from what is known of them, and scored with all members left out. What
-        was calibrated for groups of these sizes is replaced. A size that was not calibrated is,
-        at random and by the average, when a group of it is first asked for.
+        Calibration groups must resemble the groups to be served. They are disjoint, formed from the
+        users' histories, and scored with all members left out. Calibrations of the same sizes are
+        replaced. Other sizes are calibrated on first use, on random groups and with the average.
 
         Parameters
         ----------
         sizes : int or iterable of int, default=(2, 3, 4)
-            How many members, 2 to 8; not for given groups.
+            Numbers of members, 2 to 8; ignored with `groups`.
         formed : {"random", "similar"}, default="random"
-            At random, or of people whose known items are alike.
+            Group users at random, or by the similarity of their histories.
         aggregation : str or Aggregation, default="average"
-            What makes one ranking of the members', of :data:`surerec.recommenders.AGGREGATIONS`.
+            How the members' rankings become one; see :data:`surerec.recommenders.AGGREGATIONS`.
         groups : mapping, frame or path, optional
-            Groups of your own instead: members by group, or rows of ``user_id`` and ``group``.
-            They are disjoint, and may be of any size. They then serve groups of all sizes.
+            Your own groups: members by group, or rows of ``user_id`` and ``group``. They must be
+            disjoint. They calibrate groups of all sizes up to the largest.
+
+        Returns
+        -------
+        self
 
         Examples
         --------
@@ -346,11 +317,9 @@ class Recommender(ABC):
 
     @property
     def group_calibrations_(self) -> tuple[GroupCalibration, ...]:
-        """The calibrations on groups, by size."""
+        """The group calibrations, ordered by group size."""
         groups = self.model_.groups
         return () if groups is None else tuple(each for _, each in sorted(groups.by_size.items()))
-
-    # Parameters, in the manner of scikit-learn.
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002, FBT001, FBT002
         """Return the parameters by name.
@@ -358,23 +327,22 @@ class Recommender(ABC):
         Parameters
         ----------
         deep : bool, default=True
-            There for scikit-learn; no parameter is itself an estimator.
+            For compatibility with scikit-learn; no parameter is itself an estimator.
         """
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
-    def settings(self) -> dict[str, Any]:
-        """Return the parameters that a model is saved with: all but `verbose`."""
-        return {
-            name: value for name, value in self.get_params().items() if name not in NOT_SETTINGS
-        }
+    def _fit_params(self) -> dict[str, Any]:
+        """Return the parameters that answers depend on: all but `verbose`."""
+        return {name: value for name, value in self.get_params().items() if name != "verbose"}
 
     def set_params(self, **params: Any) -> Self:
-        """Change parameters, which take effect at the next fit; impossible values are refused."""
+        """Set parameters for the next `fit`, and return self; invalid values raise InputError."""
         before = self.get_params()
         for name, value in params.items():
             if name not in before:
                 raise InputError(
-                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(before)}."
+                    f"{type(self).__name__} has no parameter {name!r}. Use one of "
+                    f"{', '.join(before)}."
                 )
             setattr(self, name, value)
         try:
@@ -385,19 +353,6 @@ class Recommender(ABC):
                 setattr(self, name, value)
             raise
         return self
-
-    def fitted_on(self, statistics: PrecedenceStatistics, **params: Any) -> Self:
-        """Return this recommender on statistics, with some parameters changed.
-
-        It is itself where nothing changes. Its users keep their segments.
-        """
-        if self.is_fitted and self.model_.statistics is statistics and not params:
-            return self
-        more: dict[str, Any] = {}
-        if self.is_fitted and (segments := self.model_.segments) is not None:
-            users = self.model_.profiles().users.ids
-            more["user_segments"] = {user: segments.label(code) for code, user in enumerate(users)}
-        return type(self)(**{**self.get_params(), **params}).fit(statistics, **more)
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self)).parameters
@@ -411,34 +366,24 @@ class Recommender(ABC):
     def _in_words(self, value: Any) -> str:
         return shown(value)
 
-    # On disk.
-
     def _stored_params(self) -> dict[str, Any]:
-        """Return the parameters as a model folder keeps them."""
-        found = self.settings()
+        """Return the parameters as JSON values for a model folder."""
+        found = self._fit_params()
         if "guarantee" in found:
             found["guarantee"] = find_guarantee(found["guarantee"]).name
         if isinstance(found.get("segments"), tuple):
             found["segments"] = list(found["segments"])  # as JSON has it
-        if not isinstance(found.get("measure", ""), (str, int)):  # else it will come back as it is
-            recipe = self.recipe()
-            found["measure"] = {OWN: recipe.name} if recipe.stored is None else recipe.stored
+        if not isinstance(found.get("measure", ""), (str, int)):  # else JSON restores it
+            measure = self._measure()
+            found["measure"] = {OWN: measure.name} if measure.stored is None else measure.stored
         return found
 
     def _state(self) -> State:
-        """Return all that is saved of the model but for the statistics."""
+        """Return the saved state of the model, without the statistics."""
         return self.model_.state()
 
-    def to_spec(self) -> RecommenderSpec:
-        """Return all that is saved of it but for the statistics."""
-        self.require_fit()
-        for name, value in self.settings().items():
-            if not _is_same(value, self._fitted_with[name]):
-                raise InputError(f"{name} was changed after fit: call fit again before saving.")
-        return RecommenderSpec(type(self).__name__, self._stored_params(), self._state())
-
-    def restore(self, statistics: PrecedenceStatistics, state: State) -> Self:
-        """Restore it as it was saved; KeyError or ValueError if this is not its state."""
+    def _restore(self, statistics: PrecedenceStatistics, state: State) -> Self:
+        """Restore the model from its state; raise KeyError or ValueError if they do not match."""
         self.model_ = self._restored(as_statistics("fit", statistics), state)
         return self
 
@@ -449,9 +394,9 @@ class Recommender(ABC):
         of_groups, state = state.split(GROUPS)
         of_lists, state = state.split_numbered(LIST)
         state.require_empty(kind)
-        scorer = as_scorer(self.scorer_from(statistics, of_scorer), statistics.n_items)
+        scorer = as_scorer(self._scorer_from(statistics, of_scorer), statistics.n_items)
         calibration, *lists = (
-            self.calibration_from(statistics, scorer, each) for each in (of_calibration, *of_lists)
+            self._calibration_from(statistics, scorer, each) for each in (of_calibration, *of_lists)
         )
         by_name = {
             each.listed.name: each
@@ -459,7 +404,7 @@ class Recommender(ABC):
             if isinstance(each, UserCalibration) and each.listed is not None
         }
         if calibration.listed is not None or len(by_name) < len(lists):
-            raise ValueError("its item lists have no names, or one name twice")
+            raise ValueError("its item lists lack names or share one")
         model = self._fitted(statistics, scorer, calibration, by_name)
         if model.groups is None:
             of_groups.require_empty(kind)
@@ -469,31 +414,60 @@ class Recommender(ABC):
     def save(
         self, folder: str | os.PathLike[str], name: str | None = None, *, overwrite: bool = False
     ) -> None:
-        """Save it in a model folder, which :func:`surerec.load` opens.
+        """Save the recommender in a model folder, which :func:`surerec.load` opens.
 
         Parameters
         ----------
         folder : path-like
-            A new folder, or a model folder with the same statistics, to which it is added. The
-            folder holds people's histories: keep it as you keep those.
+            A new folder, or a model folder with the same statistics, to which the recommender is
+            added. The folder contains users' histories: protect it as you protect the data.
         name : str, optional
-            Its name in the folder; by default the paper's, such as "icrs12".
+            The name in the folder; by default the paper's, such as "icrs12".
         overwrite : bool, default=False
-            Replace what a model folder with other statistics holds.
+            Replace the contents of a model folder with other statistics.
         """
         place, replaces = check_path("folder", folder), check_flag("overwrite", overwrite)
-        specs = {check_text("name", self.default_name() if name is None else name): self.to_spec()}
+        specs = {check_text("name", self._default_name() if name is None else name): to_spec(self)}
         save_model(place, self.statistics_, specs, overwrite=replaces)
 
 
-def fit_scorer(recipe: Measure, statistics: PrecedenceStatistics) -> Scorer:
-    """Fit a scorer, and refuse one that declares falsely that it leaves users out."""
+def measure_of(model: Recommender) -> Measure:
+    """Return the measure that a recommender's parameters describe."""
+    return model._measure()
+
+
+def to_spec(model: Recommender) -> RecommenderSpec:
+    """Return what is saved of a fitted recommender, without the statistics."""
+    fitted = model.model_
+    for name, value in model._fit_params().items():
+        if not _is_same(value, model._fitted_with[name]):
+            raise InputError(f"{name} was changed after fit. Call fit again before saving.")
+    return RecommenderSpec(fitted.kind, model._stored_params(), model._state())
+
+
+def refitted(model: Recommender, statistics: PrecedenceStatistics, **params: Any) -> Recommender:
+    """Return a recommender of the same kind fitted on statistics, with some parameters changed.
+
+    Returns the model itself if nothing changes. Its users keep their segments.
+    """
+    more: dict[str, Any] = {}
+    if model.__sklearn_is_fitted__():
+        if model.statistics_ is statistics and not params:
+            return model
+        if (segments := model.model_.segments) is not None:
+            users = model.model_.profiles().users.ids
+            more["user_segments"] = {user: segments.label(code) for code, user in enumerate(users)}
+    return type(model)(**{**model.get_params(), **params}).fit(statistics, **more)
+
+
+def fit_scorer(measure: Measure, statistics: PrecedenceStatistics) -> Scorer:
+    """Fit a scorer, and check its declaration that it leaves users out."""
     with stage("learning"):
-        scorer = recipe.fit(statistics)
-    refuse_false_declaration(recipe, scorer, statistics)
+        scorer = measure.fit(statistics)
+    refuse_false_declaration(measure, scorer, statistics)
     return scorer
 
 
 def _is_same(value: object, other: object) -> bool:
-    """Compare without asking an array whether it is equal, which has no answer."""
+    """Return whether two parameter values are the same object, or equal and of one type."""
     return value is other or (type(value) is type(other) and value == other)

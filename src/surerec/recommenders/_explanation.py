@@ -1,4 +1,4 @@
-"""Why an item is recommended, in counts and words."""
+"""Explanations: the counts and contributions behind a recommendation."""
 
 from __future__ import annotations
 
@@ -21,35 +21,36 @@ if TYPE_CHECKING:
     from surerec.precedence import Direction
     from surerec.recommenders._parts import ModelParts
 
-_IN_WORDS = 5
-_Z = 1.959963984540054  # the normal quantile of 97.5 %
+_SENTENCES = 5
+_NO_COUNTS = "there are no counts between it and the history"
+_Z = 1.959963984540054  # the normal quantile of 97.5%
 
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """Which earlier items speak for an item.
+    """Which items of the history support an item.
 
     Attributes
     ----------
     item : id
-        The item explained.
+        The explained item.
     title : str
         Its title, or its id.
     score, p_value, entry_confidence : float
-        Its score, p-value and where it enters the set; NaN where it has no p-values, or no sets.
+        Its score, p-value, and the confidence above which it is in the set; NaN if undefined.
     n_calibration : int
         Number of calibration items, or of calibration users.
     contributions : tuple of (str, float, float)
-        For a scorer that can tell, such as the learned one: each feature in words, its value, and
-        how far it moved the score of this item, the strongest first.
+        For scorers with features, such as the learned one: description, value and effect on the
+        score of each feature, largest effect first.
     unit : str
-        What that score is, in words.
+        Description of the score.
     recommender : str
-        Whose answer it is, by name.
+        Name of the recommender.
     learned : str
-        How what scored it was learned, in a sentence; empty where it was not.
+        How the scorer was trained; empty for a formula.
     ignored : tuple
-        Ids of the history that nobody in the data has consumed.
+        Ids of the history that are not in the data.
     """
 
     item: Any
@@ -66,22 +67,22 @@ class Explanation:
     ignored: tuple[Any, ...] = ()
 
     def to_frame(self) -> pl.DataFrame:
-        """Return each training item with its counts, the one that says most first.
+        """Return each training item with its counts, strongest evidence first.
 
-        That is the highest share that is sure: by the lower end of its 95 % Wilson interval.
+        Rows are ordered by the lower limit of the 95% Wilson interval of ``share``.
 
-        ``item_id``, ``title``, ``support`` (other users who took it), ``later`` (of them, took the
-        explained item later), ``earlier`` (took it before), ``share`` (later / support).
+        ``item_id``, ``title``, ``support`` (other users who consumed it), ``later`` (of them,
+        consumed the explained item later), ``earlier`` (before), ``share`` (later / support).
         """
         return self.frame
 
     def to_dict(self, n: int | None = None) -> dict[str, Any]:
-        """Return the explanation as the command line's JSON and HTTP have it.
+        """Return the dictionary that ``--json`` and HTTP responses contain.
 
         Parameters
         ----------
         n : int, optional
-            How many earlier items to list, those that say most; by default all.
+            Number of history items to include; by default all.
         """
         return {
             "recommender": self.recommender,
@@ -96,21 +97,21 @@ class Explanation:
         }
 
     def counts(self, n: int | None = None) -> dict[str, Any]:
-        """Return the counts of the first n earlier items, in words and as rows, for JSON."""
+        """Return the counts of the first n history items as sentences and as rows."""
         rows = self.frame.head(len(self.frame) if n is None else n)
         return {"sentences": self.sentences(len(rows)), "because": rows.to_dicts()}
 
-    def sentences(self, n: int = _IN_WORDS) -> list[str]:
-        """Return the strongest of them in words."""
+    def sentences(self, n: int = _SENTENCES) -> list[str]:
+        """Return a sentence for each of the first n history items."""
         return [
-            f"{row['later']:,} of {row['support']:,} users who took {row[Columns.Title]} "
-            f"later took {self.title}, {row['earlier']:,} had taken it before"
+            f"{row['later']:,} of {row['support']:,} users who consumed {row[Columns.Title]} "
+            f"later consumed {self.title}, {row['earlier']:,} had consumed it before"
             for row in self.frame.head(n).iter_rows(named=True)
         ]
 
     @property
     def entry(self) -> str:
-        """In which sets the item is, in words; empty where there are no sets."""
+        """A sentence on the sets that contain the item; empty if there are no sets."""
         if np.isnan(self.entry_confidence):
             return ""
         inside = f"in the set at every confidence above {self.entry_confidence:.3f}"
@@ -121,14 +122,14 @@ class Explanation:
 
     @property
     def strongest(self) -> str:
-        """What moved the score most, in words; empty where the scorer cannot tell."""
+        """A sentence on the largest contributions; empty if there are none."""
         if not self.contributions:
             return ""
         words = (f"{what} ({value:.3g}): {by:+.2f}" for what, value, by in self.contributions[:3])
-        return f"What moved its {self.unit} most: {'; '.join(words)}."
+        return f"Largest effects on its {self.unit}: {'; '.join(words)}."
 
     def __str__(self) -> str:
-        counts = "; ".join(self.sentences(3)) or "nothing was counted between it and the profile"
+        counts = "; ".join(self.sentences(3)) or _NO_COUNTS
         lines = [f"{self.title}: {counts}."]
         if self.contributions:
             lines.append(self.strongest)
@@ -137,13 +138,13 @@ class Explanation:
         return "\n".join([*lines, self.entry] if self.entry else lines)
 
     def to_pandas(self) -> Any:
-        """Return :meth:`to_frame` as a pandas frame, which needs pandas."""
+        """Return :meth:`to_frame` as a pandas frame; requires pandas."""
         return as_pandas(self.frame)
 
     def plot(self, n: int = 10) -> Any:
-        """Draw of how many who took each earlier item the share that took this one later.
+        """Plot the share of users of each of n history items who consumed this item later.
 
-        Gives a figure of matplotlib, the extra ``plots``.
+        Returns a matplotlib figure; requires the extra ``plots``.
         """
         some = self.frame.head(n)
         return bar_figure(
@@ -151,13 +152,13 @@ class Explanation:
             some[Columns.Item].to_list(),
             some["share"].to_list(),
             f"{self.title}, by {self.recommender}",
-            "share who took it later",
+            "share of users who consumed it later",
             behind=[f"({n:,})" for n in some["support"]],
         )
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows."""
-        columns = {"title": "who took", "later": "took it later", "support": "of", "share": "share"}
+        """Return the HTML that notebooks show."""
+        columns = {"title": "consumers of", "later": "later", "support": "of", "share": "share"}
         names = distinct_labels(
             self.frame[Columns.Title].to_list(), self.frame[Columns.Item].to_list()
         )
@@ -177,26 +178,26 @@ class Explanation:
 
 @dataclass(frozen=True, repr=False)
 class GroupExplanation:
-    """Why an item is in a group's set, member by member.
+    """Which items of each member's history support an item for a group.
 
     Attributes
     ----------
     item, title
-        The item explained.
+        The explained item.
     rank : int
         Its rank for the group.
     n_candidates : int
-        Among how many items.
+        Number of ranked items.
     entry_confidence : float
         The confidence above which it is in the set.
     members : tuple
         The members, as in :class:`GroupSet`.
     ranks : tuple of int
-        Its rank for each of them.
+        Its rank for each member.
     reasons : tuple of Explanation
-        What speaks for it, for each of them; every member is left out of all counts.
+        The explanation for each member; all members are left out of the counts.
     recommender : str
-        Whose answer it is, by name.
+        Name of the recommender.
     """
 
     item: Any
@@ -210,12 +211,12 @@ class GroupExplanation:
     recommender: str
 
     def to_dict(self, n: int | None = None) -> dict[str, Any]:
-        """Return the explanation as the command line's JSON and HTTP have it.
+        """Return the dictionary that ``--json`` and HTTP responses contain.
 
         Parameters
         ----------
         n : int, optional
-            How many earlier items of each member to list; by default all.
+            Number of history items of each member to include; by default all.
         """
         each = zip(self.members, self.ranks, self.reasons, strict=True)
         return {
@@ -233,13 +234,13 @@ class GroupExplanation:
 
     def __str__(self) -> str:
         first = (
-            f"{self.title}: {self.rank:,} of {self.n_candidates:,} for the group, in the set at "
-            f"every confidence above {self.entry_confidence:.3f}."
+            f"{self.title}: rank {self.rank:,} of {self.n_candidates:,} for the group, in the set "
+            f"at every confidence above {self.entry_confidence:.3f}."
         )
         lines = [first]
         for name, rank, why in zip(self.members, self.ranks, self.reasons, strict=True):
-            counts = "; ".join(why.sentences(2)) or "nothing was counted between it and the profile"
-            lines.append(f"{name}: {rank:,} of {self.n_candidates:,}. {counts}.")
+            counts = "; ".join(why.sentences(2)) or _NO_COUNTS
+            lines.append(f"{name}: rank {rank:,} of {self.n_candidates:,}. {counts}.")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -247,11 +248,11 @@ class GroupExplanation:
 
 
 def explain(model: ModelParts, scored: Query, code: int, assessment: Assessment) -> Explanation:
-    """Gather the counts between the items that scored it and one item, without the user's own."""
+    """Return the explanation of one item, with the user left out of the counts."""
     statistics, items, scorer = model.statistics, model.items, model.scorer
     training = scored.history
     if not statistics.rows.has_counts:
-        training = training[:0]  # what was not counted is no reason
+        training = training[:0]  # there are no counts to show
     directions: tuple[Direction, ...] = ("followers", "predecessors")
     support: NDArray[np.integer] = np.empty(0, dtype=np.int64)
     later, earlier = support, support
@@ -279,7 +280,7 @@ def explain(model: ModelParts, scored: Query, code: int, assessment: Assessment)
         p_value=math.nan if assessment.p_values is None else float(assessment.p_values[0]),
         entry_confidence=float(assessment.entry_confidences[0]),
         n_calibration=assessment.n_calibration,
-        frame=frame[np.argsort(-_surely(frame), kind="stable")],
+        frame=frame[np.argsort(-_lower_limits(frame), kind="stable")],
         contributions=scorer.contributions(scored, code),
         unit=scorer.unit,
         recommender=model.name,
@@ -288,8 +289,8 @@ def explain(model: ModelParts, scored: Query, code: int, assessment: Assessment)
     )
 
 
-def _surely(frame: pl.DataFrame) -> NDArray[np.float64]:
-    """Return the lower end of each share's 95 % Wilson interval: 1 of 1 says less than 40 of 90."""
+def _lower_limits(frame: pl.DataFrame) -> NDArray[np.float64]:
+    """Return the lower limit of each share's 95% Wilson interval; 40 of 90 exceeds 1 of 1."""
     n, share, z = frame["support"].to_numpy(), frame["share"].to_numpy(), _Z
     n = np.maximum(n, 1)
     spread = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))

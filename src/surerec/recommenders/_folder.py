@@ -1,9 +1,10 @@
-"""The recommenders by name, and fitted ones on disk and back."""
+"""Recommenders by name, and their storage in model folders."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,8 +12,8 @@ from surerec._arguments import check_flag, check_path, check_text
 from surerec._words import near, shown
 from surerec.calibration import GUARANTEE_KINDS
 from surerec.errors import InputError, SurerecError, UnknownRecommenderError
-from surerec.measures import measure_names
-from surerec.recommenders._estimator import OWN, Recommender
+from surerec.measures import as_measure, measure_names
+from surerec.recommenders._estimator import OWN, Recommender, to_spec
 from surerec.recommenders._item_level import (
     InductiveConformal,
     PrecedenceMining,
@@ -31,19 +32,19 @@ if TYPE_CHECKING:
     from surerec.storage import RecommenderSpec, StoredModel
 
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
-    "measure": (str, int, dict),  # by name or number, or whose it was
+    "measure": (str, int, dict),  # a name, a number, or the stored description
     "top": (int, type(None)),
     "window": (int, float, type(None)),
     "horizon": (int, float),
     "train_share": (int, float),
     "segments": (int, str, list),
-    "model": (dict,),  # its kind and its name
+    "model": (dict,),  # kind and name
     "covers": (str, type(None)),
     "threshold": (str, type(None)),
     "fallback": (str, type(None)),
     "name": (str, type(None)),
 }
-"""What settings may be stored as, where it is not the type of their default."""
+"""The JSON types of stored parameters, where they differ from the type of the default."""
 KINDS: Final[dict[str, type[Recommender]]] = {
     kind.__name__: kind
     for kind in (
@@ -54,17 +55,17 @@ KINDS: Final[dict[str, type[Recommender]]] = {
         WrappedRecommender,
     )
 }
-"""The classes of recommenders by name, as model folders have them."""
+"""The recommender classes by the name that model folders store."""
 DEFAULT_NAMES: Final = ("recall-cm12", "icrs12")
-"""What is fitted where nothing is said: a promise that holds in time order, and the paper's."""
+"""The recommenders that `surerec fit` fits by default: a user-level one, and the paper's."""
 
 
 def _makers() -> dict[str, Callable[[], Recommender]]:
-    """Return what makes each recommender, by name: the paper's, then every promise and measure."""
+    """Return a constructor for each name: the paper's, then each guarantee with each measure."""
     found: dict[str, Callable[[], Recommender]] = {}
     for measure in measure_names():
-        make = partial(InductiveConformal, measure=measure)
-        found[make().default_name()] = make
+        name = f"icrs{as_measure(measure).short_name}".lower()
+        found[name] = partial(InductiveConformal, measure=measure)
     found["crs-max"] = TransductiveConformal
     found["crs-med"] = partial(TransductiveConformal, aggregate="median")
     found["precedence-mining"] = PrecedenceMining
@@ -78,36 +79,35 @@ def _makers() -> dict[str, Callable[[], Recommender]]:
 
 
 def recommender_names() -> list[str]:
-    """Return the names that :func:`make_recommender` knows."""
+    """Return the names that :func:`make_recommender` accepts."""
     return list(_makers())
 
 
 def make_recommender(name: str) -> Recommender:
-    """Make a recommender by name: the paper's, or what is calibrated over users.
+    """Build a recommender by name.
 
     Parameters
     ----------
     name : str
-        "icrs1" … "icrs17", "icrs-learned", "icrs-als", "crs-max", "crs-med", "precedence-mining" or
-        "precedence-mining-top1"; "recall-cm12" (miss rate) or "hit-cm12" (a hit among the next
-        5 items), with any measure or with "learned" or "als".
+        Item-level: "icrs1" … "icrs17", "icrs-learned", "icrs-als", "crs-max", "crs-med",
+        "precedence-mining" or "precedence-mining-top1". User-level: "recall-cm12", "hit-cm12" (a
+        hit among the next 5 items) or "precision-cm12", with any measure, "learned" or "als".
 
     Examples
     --------
     >>> make_recommender("icrs3")
     InductiveConformal(measure='CM3')
     """
-    wanted = check_text("name", name).strip().lower()
-    every = _makers()
-    if wanted in every:
-        return every[wanted]()
-    alike = near(wanted, every)
-    hint = f"did you mean {' or '.join(alike)}?" if alike else (
-        "there are icrs1 … icrs17, icrs-learned, icrs-als, crs-max, crs-med, precedence-mining, "
-        "precedence-mining-top1, and recall-… and hit-… with a measure, such as "
+    requested, makers = check_text("name", name).strip().lower(), _makers()
+    if requested in makers:
+        return makers[requested]()
+    alike = near(requested, makers)
+    hint = f"Did you mean {' or '.join(alike)}?" if alike else (
+        "Use icrs1 … icrs17, icrs-learned, icrs-als, crs-max, crs-med, precedence-mining, "
+        "precedence-mining-top1, or recall-…, hit-… or precision-… with a measure, such as "
         "recall-cm12."
     )  # fmt: skip
-    raise InputError(f"There is no recommender {shown(name)}; {hint}")
+    raise InputError(f"There is no recommender {shown(name)}. {hint}")
 
 
 def save_all(
@@ -116,36 +116,41 @@ def save_all(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Save fitted recommenders that share one set of statistics, by name.
+    """Save fitted recommenders that share one set of statistics in a model folder.
 
     Parameters
     ----------
     folder : path-like
         A new folder, or a model folder with the same statistics, to which they are added.
     recommenders : mapping of str to Recommender
-        At least one; all fitted on the same statistics.
+        At least one, by name; all fitted on the same statistics.
     overwrite : bool, default=False
-        Replace what a model folder with other statistics holds.
+        Replace the contents of a model folder with other statistics.
     """
     place, replaces = check_path("folder", folder), check_flag("overwrite", overwrite)
     if not isinstance(recommenders, Mapping):
         raise InputError(
-            f"recommenders are {shown(recommenders)}; they must be a dict of fitted ones by name."
+            f"recommenders is {shown(recommenders)}. Pass a dict of fitted recommenders by name."
         )
     if not recommenders:
-        raise InputError("There is no recommender to save.")
+        raise InputError("recommenders is empty. Pass at least one fitted recommender.")
     for name, model in recommenders.items():
         if not isinstance(model, Recommender):
-            raise InputError(f"What is called {shown(name)} is {shown(model)}, no recommender.")
-    specs = {name: model.to_spec() for name, model in recommenders.items()}
+            raise InputError(
+                f"recommenders[{shown(name)}] is {shown(model)}. Pass a fitted recommender."
+            )
+    specs = {name: to_spec(model) for name, model in recommenders.items()}
     models = list(recommenders.values())
     if any(model.statistics_ is not models[0].statistics_ for model in models):
-        raise InputError("Recommenders of one folder must be fitted on the same statistics.")
+        raise InputError(
+            "The recommenders were fitted on different statistics. Fit them on one "
+            "PrecedenceStatistics, or save them in separate folders."
+        )
     save_model(place, models[0].statistics_, specs, overwrite=replaces)
 
 
 def load_all(folder: str | os.PathLike[str], *, verify: bool = True) -> dict[str, Recommender]:
-    """Load every recommender of a model folder, by name; they share the statistics."""
+    """Load all recommenders of a model folder by name; they share the statistics."""
     stored = _load(folder, verify=verify)
     return {
         name: _restored(folder, name, spec, stored.statistics)
@@ -165,15 +170,14 @@ def load(
     Parameters
     ----------
     folder : path-like
-        What ``save`` wrote.
+        A folder written by ``save``.
     recommender : str, optional
-        Its name in the folder; by default what was saved last, the first of that.
+        Its name in the folder; by default the first recommender of the most recent save.
     scorer : object, optional
-        The scorer of your own that it was fitted with, or what makes it: a folder holds none.
+        The custom scorer that it was fitted with, or its factory: a folder stores no code.
     verify : bool, default=True
-        Compare every file with its checksum. Without, the counts, the times and what was learned
-        are taken for granted, and only what could lead out of an array is looked at: a model of
-        gigabytes opens in milliseconds.
+        Compare every file with its checksum. Without it only the bounds of indices are checked, so
+        that a model of gigabytes opens in milliseconds.
 
     Examples
     --------
@@ -187,11 +191,11 @@ def load(
     stored = _load(folder, verify=verify)
     specs = stored.recommenders
     if not specs:
-        raise InputError(f"{folder}: there are statistics but no recommender; save one there.")
+        raise InputError(f"{folder}: the folder has no recommender. Save one there first.")
     name = next(iter(specs)) if recommender is None else check_text("recommender", recommender)
     if name not in specs:
         raise UnknownRecommenderError(
-            f"{folder}: no recommender {shown(name)}; it has {', '.join(specs)}."
+            f"{folder}: there is no recommender {shown(name)}. Use one of {', '.join(specs)}."
         )
     return _restored(folder, name, specs[name], stored.statistics, scorer)
 
@@ -209,33 +213,35 @@ def _restored(
 ) -> Recommender:
     if spec.kind not in KINDS:
         raise InputError(
-            f"{folder}: the recommender {name!r} is of the unknown kind {spec.kind!r}; "
-            "a newer surerec may know it."
+            f"{folder}: the recommender {name!r} is of the unknown kind {spec.kind!r}. "
+            "Upgrade surerec, which may know it."
         )
     kind = KINDS[spec.kind]
-    _check_settings(f"{folder}: the settings of {name!r} do not fit", kind, spec.params)
+    _check_params(f"{folder}: the parameters of {name!r} are invalid", kind, spec.params)
     params = _given_measure(spec.params, scorer, f"{folder}: the recommender {name!r}")
     try:
-        return kind(**params).restore(statistics, spec.state).named(name)
+        found = kind(**params)._restore(statistics, spec.state)  # noqa: SLF001  # our own class
     except SurerecError as error:
         if scorer is not None:
-            raise  # a sentence already, of somebody's own scorer perhaps
+            raise  # the message may be that of the caller's scorer
         raise type(error)(
             f"{folder}: the recommender {name!r} cannot be restored. {error}"
         ) from error
     except (KeyError, ValueError, RecursionError) as error:
         reason = f"there is no {error}" if isinstance(error, KeyError) else error
         raise InputError(
-            f"{folder}: the arrays and texts of {name!r} do not fit it ({reason}); save it again, "
-            "or upgrade surerec, as a newer one may have saved it."
+            f"{folder}: the stored state of {name!r} is invalid ({reason}). Save it again, or "
+            "upgrade surerec if a newer version saved it."
         ) from error
+    found.model_ = replace(found.model_, name=name)
+    return found
 
 
-def _check_settings(problem: str, kind: type[Recommender], params: Mapping[str, Any]) -> None:
-    """Refuse settings of other names or types than a recommender has: a stranger may write them."""
+def _check_params(problem: str, kind: type[Recommender], params: Mapping[str, Any]) -> None:
+    """Check names and types of stored parameters: a folder may come from an untrusted source."""
     known = inspect.signature(kind).parameters
     if params.keys() - known.keys():
-        raise InputError(f"{problem}: it has none called {min(params.keys() - known.keys())!r}.")
+        raise InputError(f"{problem}: there is no {min(params.keys() - known.keys())!r}.")
     for name, value in params.items():
         default = known[name].default
         expected = _TYPES.get(name, (type(default),))
@@ -246,16 +252,16 @@ def _check_settings(problem: str, kind: type[Recommender], params: Mapping[str, 
 
 
 def _given_measure(params: Mapping[str, Any], scorer: object, where: str) -> dict[str, Any]:
-    """Return the parameters of a stored recommender, with its scorer if it lacks one."""
+    """Return the parameters of a stored recommender, with the given scorer if it needs one."""
     own = [key for key, value in params.items() if isinstance(value, dict) and OWN in value]
     if not own:
         if scorer is not None:
-            raise InputError(f"{where} has its scorer: load it without scorer=.")
+            raise InputError(f"{where} was saved with its scorer. Load it without scorer=.")
         return dict(params)
     if scorer is None:
         raise InputError(
-            f"{where} was saved without its scorer ({params[own[0]][OWN]}), which only Python code "
-            "has: give it to surerec.load(folder, scorer=…); it can be neither served nor run on "
+            f"{where} was saved without its scorer ({params[own[0]][OWN]}), which is Python code. "
+            "Pass it to surerec.load(folder, scorer=…). Such a model cannot be served or run on "
             "Spark."
         )
     return {**params, own[0]: scorer}

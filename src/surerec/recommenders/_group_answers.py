@@ -1,4 +1,4 @@
-"""Answers to groups of users who choose together."""
+"""Recommendations for groups of users who choose together."""
 
 from __future__ import annotations
 
@@ -41,37 +41,39 @@ if TYPE_CHECKING:
     from surerec.recommenders._parts import ModelParts
     from surerec.recommenders._query import Group
 
-_NO_HITS: Final = "Groups have no calibrated probability of a hit: ask for one of the members."
+_NO_HITS: Final = (
+    "Groups have no calibrated probability of a hit. Request a list for a single member."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MergedAssessment(OfMembers, ItemAssessment):
-    """Every candidate's merged p-value; equal ones are ordered by the members' mean rank."""
+    """The merged p-value of each candidate; the members' mean rank breaks ties."""
 
     lowest: float
-    """The smallest p-value that so few calibration items can give."""
+    """The smallest p-value that the calibration items allow."""
 
     @property
     def highest_confidence(self) -> float:
-        """The highest confidence at which anything can be left out."""
+        """The highest confidence at which any item can be left out."""
         return 1 - self.lowest
 
 
 @dataclass(frozen=True)
 class MergedPValues:
-    """Merges members' p-values by a rule that is valid whatever the dependence between them.
+    """Merges the members' p-values by a rule that is valid under any dependence.
 
     Parameters
     ----------
     rule : Merger
         One of :data:`surerec.conformal.MERGERS`.
     calibration : ItemCalibration
-        What gives each member's.
+        The calibration that computes each member's p-values.
     """
 
     rule: Merger
     calibration: ItemCalibration
-    people = "this group"
+    covers = "this group"
 
     @property
     def group_guarantee(self) -> str:
@@ -85,9 +87,9 @@ class MergedPValues:
         group: Group,
         candidates: NDArray[np.int64],
     ) -> MergedAssessment:
-        """Return every candidate's merged p-value; ties come by the members' mean rank."""
+        """Return the merged p-value of each candidate."""
         found = [
-            self.calibration.assess(scorer, statistics, group.asked(member), candidates)
+            self.calibration.assess(scorer, statistics, group.query(member), candidates)
             for member in range(len(group))
         ]
         popularity = statistics.popularity[candidates]
@@ -103,7 +105,7 @@ class MergedPValues:
             n_calibration=min(each.n_calibration for each in found),
             gap=next((each.gap for each in found if each.gap), "") or folds_gap(scorer, group),
             member_ranks=ranks,
-            counts=np.empty(0, dtype=np.int64),  # merged p-values are no such fractions
+            counts=np.empty(0, dtype=np.int64),  # merged p-values are no multiples of 1 / (n + 1)
             levels=0,
             smoothed=merged,
             lowest=float(merge_p_values(least, self.rule.name)[0]),
@@ -112,40 +114,40 @@ class MergedPValues:
     def guarantee(
         self, significance: float, assessment: MergedAssessment | None = None
     ) -> Guarantee:
-        """Return what the confidence guarantees, to a group or to every covered one."""
+        """Return the guarantee for one group, or for all covered groups."""
         group, members = "a group", "the members"
         if assessment is not None:
             group, members = "this group", f"{len(assessment.member_ranks)} members"
-        whose = "everyone in" if self.rule.of == "everyone" else "someone of"
+        whose = "every member" if self.rule.of == "everyone" else "some member"
         return Guarantee(
             kind="item",
             level=level_of(significance),
             claim=(
-                f"An item new to every member that {whose} {group} will take is left out with "
-                f"probability at most {significance:.4g} ({self.rule.words} of the p-values of "
-                f"{members}, valid whatever the dependence between them)"
+                f"An item new to every member that {whose} of {group} will consume is left out "
+                f"with probability at most {significance:.4g} ({self.rule.words} of the p-values "
+                f"of {members})"
             ),
             horizon="items new to every member",
             n_calibration=None if assessment is None else assessment.n_calibration,
             covers=group,
             assumptions=(
-                "Assumes that each member's calibration and next items are exchangeable.",
+                "Assumes that each member's calibration items and next items are exchangeable.",
                 "It holds less well the more the members' tastes drift.",
             ),
         )
 
     def beyond(self, significance: float, assessment: MergedAssessment) -> str:
-        """Return why a confidence cannot be supported, so that every item qualifies."""
+        """Return the reason why every item qualifies at this confidence."""
         return (
-            f"with {assessment.n_calibration} calibration items of the member of whom least is "
-            f"known, {self.rule.words} supports a confidence of at most "
+            f"with {assessment.n_calibration} calibration items of the member with the shortest "
+            f"history, {self.rule.words} supports a confidence of at most "
             f"{assessment.highest_confidence:.4g}, not {1 - significance:.4g}, so every item "
             "qualifies"
         )
 
 
 def offers_group_guarantee(model: ModelParts) -> tuple[str, ...]:
-    """Return the names of the guarantees that groups can be given; empty for none."""
+    """Return the names of the guarantees for groups; empty if there are none."""
     if model.groups is not None:
         allowed = not model.groups.tested and model.groups.allows(model.scorer)
         return tuple(GROUP_GUARANTEE_KINDS) if allowed else ()
@@ -156,7 +158,7 @@ def offers_group_guarantee(model: ModelParts) -> tuple[str, ...]:
 def _calibration_of(
     model: ModelParts, n_members: int, group_guarantee: str | None
 ) -> GroupCalibration | MergedPValues:
-    """Return the calibration for groups of a size, with the guarantee of that name."""
+    """Return the calibration for groups of a size, with a guarantee by name."""
     if model.groups is not None:
         return model.groups.of(model, n_members, group_guarantee)
     calibration = model.calibration.fitted
@@ -172,20 +174,20 @@ def _calibration_of(
 def guarantee_to_groups(
     model: ModelParts, groups: Any, options: RecommendOptions, group_guarantee: str | None = None
 ) -> Guarantee:
-    """Return what rows of :meth:`recommend_groups` guarantee to groups with ``covered``.
+    """Return the guarantee of the rows of :meth:`recommend_groups` with ``covered``.
 
     Parameters
     ----------
-    groups, together
-        As in :meth:`recommend_groups`. Groups of each size have a guarantee of their own.
+    groups, group_guarantee
+        As in :meth:`recommend_groups`. Each size of groups has its own guarantee.
     options : RecommendOptions
-        As :meth:`options` returns them.
+        Options from :meth:`options`.
 
     Examples
     --------
     >>> import surerec as sr
     >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, random_state=1)
-    >>> model = sr.InductiveConformal().fit(films)
+    >>> model = sr.InductiveConformal().fit(films).model_
     >>> found = model.guarantee_to_groups({"a": [7, 3]}, model.options(confidence=0.5))
     >>> found.kind, found.covers, found.holds
     ('item', 'a group', True)
@@ -193,7 +195,7 @@ def guarantee_to_groups(
     sizes = sorted({len(members) for members in read_members(groups).values()})
     kept = (_calibration_of(model, size, group_guarantee) for size in sizes)
     first, *more = dict.fromkeys(guarantee_of(each, options.significance) for each in kept)
-    if more:  # the guarantees of further sizes are sentences of the first one
+    if more:  # further sizes are stated as assumptions of the first
         covers = " and ".join(found.covers for found in (first, *more))
         first = replace(first, covers=covers, n_calibration=None).assuming(*map(str, more))
     return first.assuming(model.calibration.unadapted).shortened(options.left_out())
@@ -205,7 +207,7 @@ def _assess(
     group_guarantee: str | None,
     allowed: NDArray[np.int64] | None = None,
 ) -> tuple[GroupCalibration | MergedPValues, GroupAssessment | MergedAssessment]:
-    """Return the calibration of a group, and the assessment of all or of the allowed candidates."""
+    """Return the calibration of a group, and the assessment of its (allowed) candidates."""
     kept = _calibration_of(model, len(group), group_guarantee)
     candidates = model.scorer.candidates(model.statistics, group.known, group.users)
     if allowed is not None:
@@ -213,10 +215,10 @@ def _assess(
     found = kept.assess(model.scorer, model.statistics, group, candidates)
     if found.gap:
         return kept, found
-    users = model.calibration.fitted  # groups are calibrated as fitted, whatever is adapted
+    users = model.calibration.fitted  # live adaptation does not apply to groups
     gaps = (users.gap(model.scorer, each) for each in group.members)
     named = zip(group.words, gaps, strict=True)
-    gap = next((f"of {name}: {gap}" for name, gap in named if gap), "")
+    gap = next((f"{name}: {gap}" for name, gap in named if gap), "")
     return kept, replace(found, gap=gap)
 
 
@@ -235,8 +237,8 @@ def group_set(
     """Return the recommendation set of a group."""
     if options.min_probability is not None or options.item_list is not None or options.precision:
         raise NotSupportedError(
-            "A group's set has no probabilities, precision or named lists: ask for it without "
-            "min_probability=, precision= and item_list=."
+            "Groups have no probabilities, precision or item lists. Omit min_probability=, "
+            "precision= and item_list=."
         )
     kept, assessment = _assess(model, group, group_guarantee, options.items)
     places, full_size = options.shown(assessment)
@@ -263,7 +265,7 @@ def group_set(
         members=group.names,
         satisfaction=tuple(assessment.satisfaction(places).tolist()),
         group_guarantee=kept.group_guarantee,
-        formed=kept.people,
+        formed=kept.covers,
         values=assessment.values(places),
         member_ranks=assessment.member_ranks[:, places],
         find_hits=partial(Hits, about=_NO_HITS),
@@ -273,29 +275,29 @@ def group_set(
 def explain_group(
     model: ModelParts, group: Any, *, item: Any, group_guarantee: str | None = None, at: Any = None
 ) -> GroupExplanation:
-    """Return, for each member of a group, which of their items speak for an item.
+    """Return which items of each member's history support an item for the group.
 
-    All members are left out of all counts.
+    All members are left out of the counts.
 
     Parameters
     ----------
-    group, together, at
+    group, group_guarantee, at
         As in :meth:`recommend`.
     item : id
         The item to explain.
     """
-    found, asked, _ = assess_group(model, group, group_guarantee, at=at)
+    found, members, _ = assess_group(model, group, group_guarantee, at=at)
     code = model.items.code(item)
-    for name, query in zip(asked.words, asked.members, strict=True):
+    for name, query in zip(members.words, members.members, strict=True):
         if code in query.history:
             raise InputError(
-                f"{name.capitalize()} has taken {model.items[code]!r} already: it is no "
-                "candidate for the group."
+                f"{name.capitalize()} has already consumed {model.items[code]!r}, so it is no "
+                "candidate for the group. Choose an item that is new to all members."
             )
     place = int(np.searchsorted(found.candidates, code))
     out, reasons = model.scorer.leaves_users_out is True, []
-    for member in range(len(asked)):
-        scored = model.calibration.scored(asked.asked(member, leaving_out=out))
+    for member in range(len(members)):
+        scored = model.calibration.scored(members.query(member, leaving_out=out))
         alone = Uncalibrated().assess(model.scorer, model.statistics, scored, np.array([code]))
         reasons.append(explain(model, scored, code, alone))
     return GroupExplanation(
@@ -304,7 +306,7 @@ def explain_group(
         rank=int(np.flatnonzero(found.ordered(None) == place)[0]) + 1,
         n_candidates=len(found.candidates),
         entry_confidence=float(found.entry_confidences[place]),
-        members=asked.names,
+        members=members.names,
         ranks=tuple(int(rank) for rank in found.member_ranks[:, place]),
         reasons=tuple(reasons),
         recommender=model.name,
@@ -319,22 +321,22 @@ def recommend_groups(
     at: Any = None,
     **options: Unpack[RequestOptions],
 ) -> pl.DataFrame:
-    """Recommend to many groups of users who choose together.
+    """Recommend items to many groups of users who choose together.
 
     Parameters
     ----------
     groups : mapping, frame or path
-        Members by group: users' ids, or lists of items; or a frame or a file with columns
-        ``user_id`` and ``group``, a row for each member.
-    together, at, confidence, significance, k, exclude, items, unknown
+        Members by group: user ids, or lists of items; or a frame or a file with columns
+        ``user_id`` and ``group``, one row for each member.
+    group_guarantee, at, confidence, significance, k, exclude, items, unknown
         As in :meth:`recommend`.
 
     Returns
     -------
     polars.DataFrame
-        ``group``, the columns of :meth:`RecommendationSet.to_frame`, ``covered``, whether the
-        guarantee covers the group (:meth:`guarantee_to_groups` has its words), and of each
-        group its ``least_served`` member with their ``satisfaction``.
+        ``group``; the columns of :meth:`RecommendationSet.to_frame`; ``covered``, whether the
+        guarantee (``model_.guarantee_to_groups``) covers the group; and the group's
+        ``least_served`` member with their ``satisfaction``.
 
     Examples
     --------
@@ -365,7 +367,7 @@ def group_rows(
             raise InputError(f"Group {name!r}: {error}") from error
         names.append(str(name))
     if not found:
-        raise InputError("There are no groups: give at least one.")
+        raise InputError("groups is empty. Pass at least one group.")
     columns, owners = stacked(
         [{**each.columns, Columns.Covered: np.full(len(each), each.covered)} for each in found]
     )

@@ -1,4 +1,4 @@
-"""Calibrations for groups of users who choose together: on other groups, or by merged p-values."""
+"""User-level calibration on groups of users who choose together."""
 
 from __future__ import annotations
 
@@ -37,19 +37,18 @@ if TYPE_CHECKING:
     from surerec.recommenders._query import Group
 
 MOST_MEMBERS: Final = 8
-"""Of groups that surerec forms itself."""
+"""The largest size of groups that surerec forms itself."""
 GROUP_PRECISION: Final = (
-    "Groups have no guarantee of precision, only of recall: fit guarantee='recall' or 'hit' for "
-    "them."
+    "There is no precision guarantee for groups. Fit a model with guarantee='recall' or 'hit'."
 )
-GIVEN: Final = 0  # the key of given groups, whatever their sizes
+GIVEN: Final = 0  # the key of given groups of all sizes
 _SIZE: Final = "size"
 _CALIBRATING: Final = Lock()
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """A scorer, what was known when it was calibrated, and the users who calibrate it."""
+    """A scorer, the statistics that it was calibrated with, and its calibration users."""
 
     scorer: Scorer
     past: PrecedenceStatistics
@@ -58,21 +57,20 @@ class Sample:
 
 @dataclass(frozen=True, kw_only=True)
 class OfMembers:
-    """Adds what every candidate is to every member to an assessment."""
+    """Adds the members' ranks of the candidates to an assessment."""
 
     member_ranks: NDArray[np.float64]
-    """The rank of every candidate for every member, members × candidates."""
+    """The rank of each candidate for each member, members × candidates."""
 
     def values(self, places: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return what some candidates are worth to every member, from 1 for the best down to 0."""
+        """Return the value of some candidates to each member, from 1 (best) to 0."""
         n = int(self.member_ranks.max(initial=2))
         return rankings.values_of(self.member_ranks[:, places], n)
 
     def satisfaction(self, places: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return, for every member, the share of their own best items among some candidates.
+        """Return, for each member, the share of their own n best items among n candidates.
 
-        Of as many best items as there are: 1 for a member who would have got the same set alone.
-        NaN if there are none.
+        It is 1 for a member who would receive the same set alone, and NaN for no candidates.
         """
         n = len(places)
         if not n:
@@ -83,34 +81,31 @@ class OfMembers:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupAssessment(OfMembers, UserAssessment):
-    """The ε below which each candidate is in a group's set, and what each member makes of it."""
-
-    n_without: int = 0
-    """How many groups could not calibrate, as they consumed no such item."""
+    """The significance level at which each candidate leaves a group's set."""
 
 
 @dataclass(frozen=True, eq=False)
 class GroupCalibration:
-    """At ε, the smallest set with which the calibration groups lose no more than ε.
+    """At ε, chooses the smallest set with which the calibration groups lose no more than ε.
 
     Parameters
     ----------
     outcomes : GroupOutcomes
-        Where groups' rankings had what their members consumed next.
+        The ranks of the members' held-out items in the groups' rankings.
     formed : {"random", "similar", "given"}
         How the groups were formed.
     size : int
-        How many members each has; for given groups the largest.
+        Number of members; for given groups the largest.
     aggregation : Aggregation
-        What makes one ranking of the members'.
+        Combines the members' rankings.
     future : str
-        The held-out interactions of each member, in words.
+        Description of each member's held-out interactions.
     min_history : int
-        Groups with a member of whom less is known have no guarantee.
+        Groups with a member with a shorter history have no guarantee.
     whom : str, default=""
-        Who the members are, in words, where not everybody is covered.
-    promised : GroupGuaranteeKind
-        What is guaranteed.
+        Description of the members, if not all users are covered.
+    guarantee_kind : GroupGuaranteeKind
+        The guarantee.
     """
 
     outcomes: GroupOutcomes
@@ -128,19 +123,18 @@ class GroupCalibration:
         return self.guarantee_kind.name
 
     @property
-    def people(self) -> str:
-        """Whom it is about, in words."""
+    def covers(self) -> str:
+        """Description of the covered groups."""
         if self.formed == "given":
-            return f"groups such as those given, of up to {self.size}{self.whom}"
-        how = "at random" if self.formed == "random" else "of similar users"
-        return f"groups of {self.size}{self.whom} formed {how}"
+            return f"groups like the given ones, of up to {self.size}{self.whom}"
+        return f"{self.formed} groups of {self.size}{self.whom}"
 
     def state(self) -> State:
-        """Return the outcomes, and how groups were formed; refuse an aggregation of one's own."""
+        """Return the outcomes and how groups were formed; custom aggregations cannot be saved."""
         if AGGREGATIONS.get(self.aggregation.name) is not self.aggregation:
             raise InputError(
-                f"Groups with the aggregation {self.aggregation.name!r} of your own cannot be "
-                "saved: a folder holds no code."
+                f"The custom aggregation {self.aggregation.name!r} cannot be saved, because a "
+                f"folder stores no code. Use one of {', '.join(AGGREGATIONS)}."
             )
         about = {"formed": self.formed, "size": self.size, "aggregation": self.aggregation.name}
         return self.outcomes.state() | State(texts={"about": json.dumps(about)})
@@ -149,14 +143,14 @@ class GroupCalibration:
     def from_state(
         cls, state: State, n_users: int, future: str, min_history: int, whom: str
     ) -> GroupCalibration:
-        """Read it back; KeyError or ValueError if it is no such calibration."""
+        """Restore it from its state; raise KeyError or ValueError if they do not match."""
         about = json.loads(state.texts["about"])
         if not isinstance(about, dict) or state.texts.keys() != {"about"}:
-            raise ValueError("what is said of its groups is no mapping")
+            raise ValueError("the description of its groups is no mapping")
         formed, size, by = about["formed"], about["size"], about["aggregation"]
         is_known = formed in (*FORMED, "given") and by in tuple(AGGREGATIONS)
         if not is_known or type(size) is not int or size < 1:
-            raise ValueError("they are not those of calibration groups")
+            raise ValueError("the description of its groups is invalid")
         outcomes = GroupOutcomes.from_state(state, n_users)
         return cls(outcomes, formed, size, AGGREGATIONS[by], future, min_history, whom)
 
@@ -167,10 +161,7 @@ class GroupCalibration:
         group: Group,
         candidates: NDArray[np.int64],
     ) -> GroupAssessment:
-        """Evaluate candidates for a group.
-
-        Ranks are among all items that no member has consumed, whatever the candidates.
-        """
+        """Evaluate candidates for a group, by their ranks among all items new to every member."""
         outside = scorer.candidates(statistics, group.known, group.users)
         ranked = rankings.group_ranks(self.aggregation, scorer, statistics, group, outside)
         member_ranks, values, ranks = ranked
@@ -189,7 +180,6 @@ class GroupCalibration:
             lowest_level=curve.lowest_level(),
             gap=self._gap(scorer, group),
             member_ranks=member_ranks[:, here],
-            n_without=len(self.outcomes) - len(own) - curve.n_users,
         )
 
     def _gap(self, scorer: Scorer, group: Group) -> str:
@@ -198,50 +188,43 @@ class GroupCalibration:
         short = [name for name, query in members if len(query.history) < least]
         if short:
             return (
-                f"fewer than {least} items are known of {', '.join(short)}, and more of every "
-                "member of the calibration groups"
+                f"the history of {', '.join(short)} has fewer than {least} items, unlike those of "
+                "the calibration groups"
             )
         return folds_gap(scorer, group)
 
     def guarantee(
         self, significance: float, assessment: GroupAssessment | None = None
     ) -> Guarantee:
-        """Return what the confidence guarantees, to a group or to every covered one."""
+        """Return the guarantee for one group, or for all covered groups."""
         n = self.outcomes.curve(self.guarantee_kind)[0].n_users
-        without = len(self.outcomes) - n
         if assessment is not None:
-            n, without = assessment.n_calibration, assessment.n_without
-        horizon = self.future
+            n = assessment.n_calibration
         begin, end = (day_of(int(time)) for time in self.outcomes.period)
-        others = f", besides {without:,} that took no such item" if without else ""
-        alike = f"groups exchangeable with the {n:,} calibration groups ({begin} to {end}){others}"
+        alike = f"groups exchangeable with the {n:,} calibration groups ({begin} to {end})"
         return Guarantee(
             kind=self.guarantee_kind.guarantees,
             level=level_of(significance),
-            claim=self.guarantee_kind.sentence(significance, horizon, self.people),
-            horizon=horizon,
+            claim=self.guarantee_kind.sentence(significance, self.future, self.covers),
+            horizon=self.future,
             n_calibration=n,
             period=(begin, end),
-            covers=self.people,
-            assumptions=(
-                f"Assumes {alike}, and no drift since.",
-                "It is kept over groups, not for each member.",
-            ),
+            covers=self.covers,
+            assumptions=(f"Assumes {alike} and no drift since.",),
         )
 
     def beyond(self, significance: float, assessment: GroupAssessment) -> str:
-        """Return what keeps a confidence from being supported: too few groups, or new items."""
+        """Return the reason why every item qualifies: too few groups, or too many new items."""
         n, needed = assessment.n_calibration, users_needed(significance)
         if n < needed:
             return (
                 f"a confidence of {1 - significance:.4g} needs at least {needed:,} calibration "
-                f"groups with an item that {self.guarantee_kind.whose} took, and there "
+                f"groups with an item that {self.guarantee_kind.whose} consumed, and there "
                 f"{'is' if n == 1 else 'are'} {n:,}, so every item qualifies"
             )
         return (
-            "too much of what calibration groups took next was unknown to the model, so no set of "
-            f"known items supports a confidence above {assessment.highest_confidence:.4g}, and "
-            "every item qualifies"
+            "too many items that calibration groups consumed next are unknown to the model: the "
+            f"highest confidence is {assessment.highest_confidence:.4g}, so every item qualifies"
         )
 
 
@@ -249,23 +232,22 @@ class GroupCalibration:
 class CalibratedGroups:
     """Thresholds calibrated on groups of calibration users, by size.
 
-    A size that was not calibrated is calibrated when a group of it first asks: on random groups,
-    with the average.
+    Other sizes are calibrated on first use, on random groups and with the average.
     """
 
     future: str
-    """The held-out interactions of each member, in words."""
+    """Description of each member's held-out interactions."""
     min_history: int
     n_calibration: int
     random_state: int
     sample: Callable[[Any], Sample]
-    """Returns the users who may be in calibration groups of a fitted model."""
+    """Returns the users of a fitted model who may be in calibration groups."""
     held_out: bool
-    """Whether a scorer that leaves nobody out has learned nothing of what is held out of it."""
+    """Whether held-out interactions are unknown to a scorer that cannot leave users out."""
     tested: bool
-    """Whether the model guarantees precision, which groups are not given."""
+    """Whether the model guarantees precision, which has no version for groups."""
     whom: str = ""
-    """Who the members are, in words, where not everybody is covered."""
+    """Description of the members, if not all users are covered."""
     by_size: dict[int, GroupCalibration] = field(default_factory=dict)
 
     @property
@@ -281,7 +263,7 @@ class CalibratedGroups:
         return out is True or (self.held_out and out is False)
 
     def of(self, model: Any, n_members: int, group_guarantee: str | None) -> GroupCalibration:
-        """Return the calibration for groups of a size; calibrate it if nobody has yet."""
+        """Return the calibration for groups of a size; calibrate on first use."""
         name = "any" if group_guarantee is None else group_guarantee
         guarantee = GROUP_GUARANTEE_KINDS[
             check_choice("group_guarantee", name, GROUP_GUARANTEE_KINDS)
@@ -290,25 +272,24 @@ class CalibratedGroups:
         if given is not None:
             if n_members > given.size:
                 raise NotSupportedError(
-                    f"This group has {n_members} members, and the largest that was calibrated on "
-                    f"has {given.size}."
+                    f"The group has {n_members} members, but the largest calibration group has "
+                    f"{given.size}. Calibrate on larger groups, or ask for a smaller one."
                 )
             return replace(given, guarantee_kind=guarantee)
         if n_members > MOST_MEMBERS:
             raise NotSupportedError(
-                f"This group has {n_members} members, and groups are calibrated up to "
-                f"{MOST_MEMBERS}; larger ones if they are given: "
-                "model.calibrate_groups(groups=…)."
+                f"The group has {n_members} members, but surerec forms calibration groups of up to "
+                f"{MOST_MEMBERS}. Pass your own groups: model.calibrate_groups(groups=…)."
             )
-        with _CALIBRATING:  # several threads may ask for the first group of a size
+        with _CALIBRATING:  # threads may request the first group of a size at once
             if n_members not in self.by_size:
                 by = rankings.find_aggregation("average")
                 self.by_size[n_members] = self._calibrate(model, "random", n_members, by)
         if n_members > guarantee.largest:
             raise NotSupportedError(
-                f"group_guarantee={guarantee.name!r} is offered for groups of up to "
-                f"{guarantee.largest}, and this one has {n_members}: in larger "
-                "ones hardly any item counts."
+                f"group_guarantee={guarantee.name!r} supports groups of up to {guarantee.largest}, "
+                f"and this one has {n_members}: larger groups hardly ever consume such an item. "
+                "Use group_guarantee='any'."
             )
         return replace(self.by_size[n_members], guarantee_kind=guarantee)
 
@@ -317,11 +298,11 @@ class CalibratedGroups:
         return any(user in each.outcomes.users for each in self.by_size.values())
 
     def state(self) -> State:
-        """Return all calibrations."""
+        """Return the state of all calibrations."""
         return State.numbered(_SIZE, (each.state() for each in self.by_size.values()))
 
     def from_state(self, state: State, n_users: int) -> CalibratedGroups:
-        """Return the same with what was saved; KeyError or ValueError if it is not its own."""
+        """Restore calibrations from their state; raise KeyError or ValueError on a mismatch."""
         states, rest = state.split_numbered(_SIZE)
         rest.require_empty("a calibration on groups")
         found = [
@@ -339,7 +320,7 @@ class CalibratedGroups:
         aggregation: str | Aggregation,
         groups: Any,
     ) -> CalibratedGroups:
-        """Return the same with some sizes calibrated, or with given groups only."""
+        """Return a copy with some sizes calibrated, or with given groups only."""
         how, by = check_choice("formed", formed, FORMED), rankings.find_aggregation(aggregation)
         if groups is not None:
             made = self._calibrate(model, "given", GIVEN, by, groups)
@@ -354,7 +335,7 @@ class CalibratedGroups:
     def _calibrate(
         self, model: Any, formed: str, size: int, aggregation: Aggregation, given: Any = None
     ) -> GroupCalibration:
-        """Form groups of the sample, and find where their held-out items are ranked for them."""
+        """Form groups of the sample, and rank their held-out items."""
         if self.tested:
             raise NotSupportedError(GROUP_PRECISION)
         if not self.allows(model.scorer):
@@ -366,8 +347,8 @@ class CalibratedGroups:
             folds = scorer.fold_of(codes_in(past, cases.interactions)[0][cases.users])
         if len(cases) > 1 and len(np.unique(folds)) == len(cases):
             raise NotSupportedError(
-                f"Groups are not offered with {scorer.called}: it leaves out one user at "
-                "a time (a Scorer says by fold_of who can be left out together)."
+                f"Groups are not supported with {scorer.called}, which leaves out one user at a "
+                "time. Implement Scorer.fold_of to leave out several users together."
             )
         if given is None:
             groups = rankings.form_groups(cases, size, formed, folds, self.random_state)
@@ -375,10 +356,10 @@ class CalibratedGroups:
             groups = _given_groups(cases, given, folds, self.min_history)
             size = max((len(group) for group in groups), default=size)
         if not groups:
-            whom = "of those given" if formed == "given" else f"of {size}"
+            which = "given group" if formed == "given" else f"group of {size}"
             raise TooFewUsersError(
-                f"There is no group {whom} to calibrate on: {len(cases):,} users have "
-                f"{self.min_history} known items and a future."
+                f"No {which} can calibrate: {len(cases):,} users have {self.min_history} known "
+                "items and held-out items. Use more data, or a smaller min_history=."
             )
         drawn = np.random.default_rng(self.random_state).permutation(len(groups))[
             : self.n_calibration
@@ -395,10 +376,7 @@ class CalibratedGroups:
 def _given_groups(
     cases: Cases, given: Any, folds: NDArray[np.int64], min_history: int
 ) -> list[NDArray[np.int64]]:
-    """Return the given groups whose members can all calibrate, and be left out together.
-
-    Given groups are disjoint, and have two members or more each.
-    """
+    """Return the given groups whose members can all calibrate and be left out together."""
     users = cases.interactions.users
     place_of = np.full(len(users), -1)
     place_of[cases.users] = np.arange(len(cases))
@@ -406,21 +384,21 @@ def _given_groups(
     for name, members in groups.items():
         codes = users.require(members)
         if len(np.unique(codes)) < len(codes) or len(codes) < 2:  # noqa: PLR2004
-            raise InputError(f"Group {name!r} needs two members or more, each of them once.")
+            raise InputError(f"Group {name!r} needs two members or more, each listed once.")
         for code in codes.tolist():
             if seen.setdefault(code, name) != name:
                 raise InputError(
-                    f"User {users[code]!r} is in two groups, {seen[code]!r} and {name!r}: give "
-                    "disjoint ones."
+                    f"User {users[code]!r} is in two groups, {seen[code]!r} and {name!r}. Pass "
+                    "disjoint groups."
                 )
         places = place_of[codes]
         if (places >= 0).all() and len(np.unique(folds[places])) == 1:
             kept.append(places)
     if 0 < len(kept) < len(groups):
         warnings.warn(
-            f"{len(groups) - len(kept):,} of the {len(groups):,} given groups do not calibrate: of "
-            f"a member fewer than {min_history} items and a future are known, or its members were "
-            "trained on in several folds.",
+            f"{len(groups) - len(kept):,} of the {len(groups):,} given groups do not calibrate: a "
+            f"member has fewer than {min_history} items or none held out, or the members are in "
+            "several training folds.",
             LeftOutWarning,
             stacklevel=5,
         )
@@ -428,19 +406,19 @@ def _given_groups(
 
 
 def refuse_scorer(scorer: Scorer) -> None:
-    """Refuse a scorer that users cannot be left out of."""
+    """Raise NotSupportedError for a scorer that cannot leave users out."""
     raise NotSupportedError(
-        f"Groups are not offered with {scorer.called}: its members cannot be left out "
-        "of what it learned."
+        f"Groups are not supported with {scorer.called}, which cannot leave their members out of "
+        "its training data."
     )
 
 
 def folds_gap(scorer: Scorer, group: Group) -> str:
-    """Return why a scorer may know the futures of members; empty if it surely does not."""
+    """Return why a scorer may know held-out items of members; empty if it does not."""
     folds = scorer.fold_of(np.array(group.users, dtype=np.int64))
     if scorer.leaves_users_out is not True or len(np.unique(folds[folds >= 0])) <= 1:
         return ""
     return (
-        f"{scorer.name} was trained in folds, and these members are in several: each fold's model "
-        "has learned from one of them"
+        f"{scorer.name} was trained in folds, and the members are in several: each fold's model "
+        "was trained on one of them"
     )

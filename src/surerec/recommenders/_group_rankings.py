@@ -1,4 +1,4 @@
-"""Rankings of groups: how they are made of the members', and how calibration groups fared."""
+"""Group rankings: aggregations, calibration groups, and the guarantees for groups."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from surerec.precedence import PrecedenceStatistics
 
 FORMED: Final = ("random", "similar")
-"""How surerec forms groups by itself."""
+"""Ways to form calibration groups."""
 _GROUPS_AT_ONCE: Final = 4
 _SCHEMAS: Final = {
     "offsets": ArraySchema("int64", ("n_groups+1",)),
@@ -42,10 +42,9 @@ _SCHEMAS: Final = {
 
 
 def values_of(ranks: NDArray[np.float64], n: int) -> NDArray[np.float64]:
-    """Turn ranks among n candidates into values that compare between users: from 1 down to 0.
+    """Convert ranks among n candidates to values between 1 (best) and 0: ``1 − log rank / log n``.
 
-    By the logarithm, ``1 − log rank / log n``: between first and tenth lies as much as between the
-    tenth and the hundredth.
+    On this logarithmic scale ranks 1 and 10 are as far apart as ranks 10 and 100.
 
     Examples
     --------
@@ -57,16 +56,16 @@ def values_of(ranks: NDArray[np.float64], n: int) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Aggregation:
-    """How one ranking for a group is made of its members' rankings.
+    """Combines the members' rankings into a group ranking.
 
     Parameters
     ----------
     name : str
-        As the parameter ``aggregation`` has it.
+        Value of the parameter ``aggregation``.
     words : str
-        What it does, in words.
+        Description.
     score : callable
-        Returns the group's value of every candidate, higher is better, from the members' values,
+        Returns the group's value of each candidate (higher is better) from the members' values,
         members × candidates; see :func:`values_of`.
     """
 
@@ -91,11 +90,11 @@ AGGREGATIONS: Final[Mapping[str, Aggregation]] = {
         ),
     )
 }
-"""The aggregations by name; a row more is an aggregation more, everywhere."""
+"""The aggregations by name. A new entry is available on all surfaces."""
 
 
 def find_aggregation(aggregation: str | Aggregation) -> Aggregation:
-    """Return an aggregation by name, or the given one.
+    """Return an aggregation by name; an Aggregation is returned as it is.
 
     Examples
     --------
@@ -114,15 +113,15 @@ def group_ranks(
     group: Group,
     candidates: NDArray[np.int64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return the members' ranks of every candidate, and the group's values and ranks, from 1.
+    """Return the members' ranks of each candidate, and the group's values and ranks, from 1.
 
-    What is equal for the aggregation is told apart by the members' mean value, then by popularity.
+    The members' mean value breaks ties, then popularity.
     """
     own = group.ranks(scorer, statistics, candidates)
     values = values_of(own, len(candidates))
     found = aggregation.score(values)
     popularity = statistics.popularity_without(group.users, group.known)[candidates]
-    # Rounded: sums that differ in the last bit only are the same sum in another order.
+    # Rounded, because sums in another order differ in the last bit.
     order = np.lexsort((popularity, -values.mean(axis=0).round(12), -found.round(12)))
     return own, found, places_of(order)
 
@@ -130,33 +129,32 @@ def group_ranks(
 def form_groups(
     cases: Cases, size: int, formed: str, folds: NDArray[np.int64], random_state: int
 ) -> list[NDArray[np.int64]]:
-    """Divide cases into disjoint groups of one size, once over all of them.
-
-    Who is left over, fewer than `size` in each fold, is in no group.
+    """Divide cases into disjoint groups of one size; fewer than `size` per fold remain ungrouped.
 
     Parameters
     ----------
     cases : Cases
-        People with what is known of them. Their futures are not looked at.
+        Users with their histories. Held-out items are not used.
     size : int
-        How many members.
+        Number of members.
     formed : {"random", "similar"}
-        At random; or around people drawn at random the most similar of those who are left, by the
-        cosine of what is known of them.
+        At random; or around random users, with the most similar remaining users by the cosine of
+        their histories.
     folds : array of int
-        The fold of each case: groups lie within one, as nobody else can be left out together.
+        The training fold of each case. Groups lie within a fold, so that their members can be left
+        out together.
     random_state : int
-        Of the draw.
+        Seed of the random choice.
 
     Returns
     -------
     list of arrays of int
-        The places of the members among the cases.
+        The positions of the members among the cases.
     """
-    chance = np.random.default_rng((random_state, size))
+    rng = np.random.default_rng((random_state, size))
     groups: list[NDArray[np.int64]] = []
     for fold in np.unique(folds):
-        some = chance.permutation(np.flatnonzero(folds == fold))
+        some = rng.permutation(np.flatnonzero(folds == fold))
         if formed == "random":
             whole = some[: len(some) // size * size]
             groups += list(whole.reshape(-1, size))
@@ -166,7 +164,7 @@ def form_groups(
 
 
 def _similar(cases: Cases, some: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:
-    from scipy import sparse  # noqa: PLC0415  # slow to import, and seldom needed
+    from scipy import sparse  # noqa: PLC0415  # slow to import, rarely needed
 
     known = [cases.known(int(case)) for case in some]
     items = np.concatenate(known)
@@ -191,22 +189,22 @@ def _similar(cases: Cases, some: NDArray[np.int64], size: int) -> list[NDArray[n
 
 @dataclass(frozen=True, eq=False)
 class GroupOutcomes:
-    """Calibration groups, and where what their members took next had been ranked for the group.
+    """Calibration groups, and the ranks of their members' held-out items for the group.
 
     Attributes
     ----------
     offsets, users : array of int
-        The members of group g are ``users[offsets[g]:offsets[g + 1]]``, by code; −1 for somebody
-        whom the data do not know.
+        The members of group g are ``users[offsets[g]:offsets[g + 1]]``, by code; −1 for unknown
+        users.
     owners, places, items : array of int
-        For each item that a member took next and no member had taken before: which group, which of
-        its members, and the item's code, below 0 for one that the model does not know.
+        For each held-out item that is new to every member: the group, the position of the member
+        who consumed it, and the item's code, negative if the model does not know it.
     ranks, own_ranks : array of float
         Its rank for the group, and for that member alone; infinite if unknown.
     n_candidates : array of int
-        How many items each group's ranking has.
+        Number of items in each group's ranking.
     period : array of int
-        The first and the last instant of the futures, in microseconds since 1970.
+        The first and last time of the held-out interactions, in microseconds since 1970.
     """
 
     offsets: NDArray[np.int64]
@@ -224,12 +222,12 @@ class GroupOutcomes:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """How many members each group has."""
+        """Number of members of each group."""
         return np.diff(self.offsets)
 
     @cached_property
     def by_item(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
-        """Each group's items once: whose they are, their ranks, and how many members took them."""
+        """The distinct items of each group: owners, ranks and numbers of consumers."""
         keys = np.stack((self.owners, self.items), axis=1)
         _, first, consumers = np.unique(keys, axis=0, return_index=True, return_counts=True)
         return self.owners[first], self.ranks[first], consumers
@@ -239,13 +237,13 @@ class GroupOutcomes:
         return {}
 
     def curve(self, guarantee: GroupGuaranteeKind) -> tuple[RiskCurve, NDArray[np.int64]]:
-        """Return what groups lose as sets grow, and which groups these are; computed once."""
+        """Return the risk curve of a guarantee and its groups; computed once."""
         if guarantee.name not in self._curves:
             self._curves[guarantee.name] = guarantee.curve_of(self)
         return self._curves[guarantee.name]
 
     def with_any_of(self, users: tuple[int, ...]) -> NDArray[np.int64]:
-        """Return the groups that one of these users is a member of."""
+        """Return the groups with at least one of these users."""
         owners = np.repeat(np.arange(len(self)), self.sizes)
         return np.unique(owners[np.isin(self.users, users)])
 
@@ -255,12 +253,12 @@ class GroupOutcomes:
 
     @classmethod
     def from_state(cls, state: State, n_users: int) -> GroupOutcomes:
-        """Read it back; KeyError or ValueError if these are not its arrays."""
+        """Restore it from its state; raise KeyError or ValueError if they do not match."""
         check_arrays("a calibration on groups", _SCHEMAS, state.arrays, n_users=n_users)
         found = cls(**state.arrays)
         check_offsets(found.offsets, len(found.users))
         if (found.sizes < 1).any() or (found.places >= found.sizes[found.owners]).any():
-            raise ValueError("its groups are not whole")
+            raise ValueError("its groups are incomplete")
         return found
 
 
@@ -272,23 +270,22 @@ def observe_groups(
     aggregation: Aggregation,
     serving: PrecedenceStatistics | None = None,
 ) -> GroupOutcomes:
-    """Score every group, and return where its members' held-out items are ranked.
+    """Score each group, and return the ranks of its members' held-out items.
 
     Parameters
     ----------
     scorer : Scorer
-        What scores. It leaves the members of a group out together, or has learned nothing of
-        their held-out interactions.
+        Leaves the members of a group out together, or was not trained on their held-out items.
     statistics : PrecedenceStatistics
-        What is known.
+        The statistics of the histories.
     cases : Cases
-        Users' pasts and futures.
+        Users' histories and held-out items.
     groups : sequence of arrays of int
-        The places of each group's members among the cases.
+        The positions of each group's members among the cases.
     aggregation : Aggregation
-        What makes one ranking of theirs.
+        Combines the members' rankings.
     serving : PrecedenceStatistics, optional
-        Those whose codes name the members in the outcomes; by default `statistics`.
+        The statistics whose user codes the outcomes have; by default `statistics`.
     """
     users, items = codes_in(statistics, cases.interactions)
 
@@ -302,7 +299,7 @@ def observe_groups(
         is_known[group.known] = True
         rows = []
         for member, case in enumerate(places):
-            # What nobody else knows has a code below 0 of its own, so that items stay apart.
+            # Unknown items have distinct negative codes, so that they stay apart.
             consumed = cases.future(int(case))
             consumed = consumed[~is_known[items[consumed]] | (items[consumed] < 0)]
             is_candidate = (items[consumed] >= 0) & (place_of[items[consumed]] >= 0)
@@ -337,22 +334,22 @@ def observe_groups(
 
 @dataclass(frozen=True)
 class GroupGuaranteeKind:
-    """A guarantee whose unit is a group: what it loses as its set grows.
+    """A guarantee for groups.
 
     Parameters
     ----------
     name : str
-        What ``group_guarantee=`` calls it.
+        Value of ``group_guarantee=``.
     whose : str
-        Whose items count, in words.
+        The members who consume the items that count.
     consumers_needed : callable
-        Returns how many members must consume an item for it to count, by the size of the group.
+        Returns the number of members who must consume an item, by the size of the group.
     largest : int
-        The largest groups that surerec forms itself for which it is offered: in larger ones hardly
-        any item is consumed by so many.
+        The largest group size that surerec calibrates itself: in larger groups hardly any item
+        has so many consumers.
     loses : {"share", "hit", "worst"}
-        Whether an equal share is lost with each such item that is left out, everything if not one
-        is in the set, or the share that the worst-served member misses of theirs.
+        The loss: the share of such items outside the set; 1 if none is in the set; or the share
+        that the worst-served member misses.
     """
 
     name: str
@@ -367,7 +364,7 @@ class GroupGuaranteeKind:
         return "hit" if self.loses == "hit" else "recall"
 
     def curve_of(self, outcomes: GroupOutcomes) -> tuple[RiskCurve, NDArray[np.int64]]:
-        """Return what groups lose as their sets grow, and which groups: those with such an item."""
+        """Return the risk curve of the groups with an item that counts, and these groups."""
         if self.loses == "worst":
             return _worst_served(outcomes)
         owners, ranks, consumers = outcomes.by_item
@@ -376,28 +373,22 @@ class GroupGuaranteeKind:
         of = RiskCurve.of_first if self.loses == "hit" else RiskCurve.of_shares
         return of(ranks[counts], units, len(groups)), groups
 
-    def sentence(self, significance: float, future: str, people: str) -> str:
-        """Return the guarantee in words, without the assumption and without a full stop."""
-        who = f"{self.whose} {'take' if self.whose.endswith('s') else 'takes'}"
-        missed, such = f"at most {100 * significance:.4g}%", f"over {people} who take such an item"
+    def sentence(self, significance: float, future: str, covers: str) -> str:
+        """Return the claim, without assumptions and full stop."""
+        verb = "consume" if self.whose.endswith("s") else "consumes"
+        items = f"the items new to every member, if any, that {self.whose} {verb} next ({future})"
+        level = f"{100 * (1 - significance):.4g}%"
         if self.loses == "hit":
-            return (
-                f"At least one item new to every member that {who} next ({future}) is in this set "
-                f"with probability at least {1 - significance:.4g}, {such}"
-            )
-        if self.loses == "worst":
-            return (
-                f"The worst-served member misses {missed} of items new to every member that they "
-                f"take next ({future}), on average {such}"
-            )
+            return f"A hit with probability at least {level} over {covers}: one of {items}"
+        worst = " for the worst-served member" if self.loses == "worst" else ""
         return (
-            f"Of items new to every member that {who} next ({future}), {missed} is left out on "
-            f"average {such}"
+            f"Recall of at least {level}{worst} on average over {covers}: the set contains at "
+            f"least {level} of {items}"
         )
 
 
 def _worst_served(outcomes: GroupOutcomes) -> tuple[RiskCurve, NDArray[np.int64]]:
-    """Return, with each set, the loss of the member who misses the largest share."""
+    """Return the risk curve of the member who misses the largest share."""
     order = np.lexsort((outcomes.ranks, outcomes.owners))
     found = np.unique(outcomes.owners[order], return_index=True, return_counts=True)
     groups, starts, lengths = found
@@ -405,8 +396,8 @@ def _worst_served(outcomes: GroupOutcomes) -> tuple[RiskCurve, NDArray[np.int64]
     for start, stop in zip(starts.tolist(), (starts + lengths).tolist(), strict=True):
         member = outcomes.places[order[start:stop]]
         consumed = np.bincount(member)
-        let_in = (member[:, None] == np.flatnonzero(consumed)[None]).cumsum(axis=0)
-        missed = (1 - let_in / consumed[consumed > 0]).max(axis=1)
+        inside = (member[:, None] == np.flatnonzero(consumed)[None]).cumsum(axis=0)
+        missed = (1 - inside / consumed[consumed > 0]).max(axis=1)
         losses[start:stop] = -np.diff(missed, prepend=1.0)
     units = np.repeat(np.arange(len(groups)), lengths)
     return RiskCurve(outcomes.ranks[order], losses, units, len(groups)), groups
@@ -427,4 +418,4 @@ GROUP_GUARANTEE_KINDS: Final[Mapping[str, GroupGuaranteeKind]] = {
         GroupGuaranteeKind("hit-all", "all members", np.positive, largest=2, loses="hit"),
     )
 }
-"""The guarantees to groups by name; a row more is a guarantee more, everywhere."""
+"""The guarantees for groups by name. A new entry is available on all surfaces."""

@@ -1,4 +1,4 @@
-"""The paper's recommenders: the inductive ICRS, its transductive ancestors, precedence mining."""
+"""The paper's recommenders: ICRS, the transductive CRS, and precedence mining."""
 
 from __future__ import annotations
 
@@ -29,38 +29,36 @@ if TYPE_CHECKING:
 class InductiveConformal(Recommender):
     """Recommendation sets by inductive conformal prediction (paper, section 5).
 
-    The known profile is split in time order into proper training items T and calibration items C.
-    A measure says how well each calibration item and each candidate fits T; the p-value of a
-    candidate is the share of calibration items, itself included, that fit no better. The set at
-    confidence 1 − ε holds the candidates with p > ε.
+    The history is split in time order into proper training items T and calibration items C. A
+    measure scores how well each calibration item and each candidate conforms to T. The p-value of
+    a candidate is the share of calibration items, including itself, that conform no better. The
+    set at confidence 1 − ε contains the candidates with p > ε.
 
     Parameters
     ----------
     measure : str or object, default="CM12"
         One of the 17 measures, such as "CM3", "ICRS3" or "median-count"; ``surerec measures`` lists
-        them. Or "learned": trees trained when it is fitted (docs/learned.md), which needs the extra
-        ``surerec[learn]``; or "als": matrix factorisation (docs/als.md), which needs
-        ``surerec[als]``. Or anything that :func:`surerec.measures.as_measure` takes: a scorer of
-        your own, or a function that makes one from statistics.
+        them. "learned" trains gradient-boosted trees in `fit` and requires ``surerec[learn]``.
+        "als" is matrix factorisation and requires ``surerec[als]``. Or a custom scorer, or a
+        function that builds one from statistics; see :func:`surerec.measures.as_measure`.
     top : int, default=1
-        For CM1: how many of the largest factors are multiplied.
+        For CM1: the number of largest factors to multiply.
     literal : bool, default=False
-        For CM6–9: read the paper's formula, not its text.
+        For CM6–9: use the paper's formula instead of its text.
     train_share : float, default=0.5
-        The share of the known profile that is training; the rest calibrates.
+        The share of the history that is training; the rest is calibration.
     smoothed : bool, default=False
-        Break ties in p-values at random. Sets are smaller, and p-values exactly uniform where items
-        are exchangeable.
+        Break ties in p-values at random. Sets become smaller, and p-values of exchangeable items
+        are exactly uniform.
     random_state : int, default=0
-        Of the random numbers for that: the same for the same user and item, always. And of the
-        training of a measure that is trained.
+        Seed of smoothing, which is deterministic for each user and item, and of training.
     verbose : int, default=0
-        Print the stages of a fit with their times on stderr (1), and the loops in them (2).
+        1 prints the stages of `fit` with their times on stderr, 2 also progress bars.
 
     Attributes
     ----------
     model_ : FittedModel
-        What answers; its ``scorer.learned`` is what a learned measure learned.
+        The fitted model; ``model_.scorer.learned`` has the trees of a learned measure.
 
     Examples
     --------
@@ -86,12 +84,10 @@ class InductiveConformal(Recommender):
     def _item_level(self) -> ItemCalibration:
         return ItemCalibration(self.train_share, self.smoothed, self.random_state)
 
-    def default_name(self) -> str:
-        """Return the paper's name, such as "icrs12"."""
-        return f"icrs{self.recipe().short_name}".lower()
+    def _default_name(self) -> str:
+        return f"icrs{self._measure().short_name}".lower()
 
-    def recipe(self) -> Measure:
-        """Return what makes the scorer."""
+    def _measure(self) -> Measure:
         return as_measure(
             self.measure, top=self.top, literal=self.literal, random_state=self.random_state
         )
@@ -102,31 +98,31 @@ class InductiveConformal(Recommender):
         check_flag("smoothed", self.smoothed)
         check_random_state(self.random_state)
         check_number("train_share", self.train_share, 0, 1, "between 0 and 1")
-        self.recipe()
+        self._measure()
 
 
 @dataclass(eq=False, repr=False)
 class TransductiveConformal(Recommender):
     """Recommendation sets by the conformal recommender system (paper, section 4).
 
-    For each later item c of the known profile, ``p(o, c)`` is the share of the training items,
-    candidate o included, whose precedence probability ``PC(·, c) / Sup(c)`` is not above that of o
-    (paper.md 9). The p-value of o is the maximum or the median over the later items.
+    For each calibration item c of the history, ``p(o, c)`` is the share of the training items and
+    candidate o whose precedence probability ``PC(·, c) / Sup(c)`` is at most that of o (paper.md
+    9). The p-value of o is the maximum or the median over the calibration items.
 
     Parameters
     ----------
     aggregate : {"max", "median"}, default="max"
         CRS-max or CRS-med.
     zeros : {"exact", "product"}, default="exact"
-        With "product" the paper's product is taken literally: a training item that never precedes
-        c makes every product 0 and every ``p(o, c)`` 1.
+        "product" uses the paper's product literally: a training item that never precedes c makes
+        every product 0 and every ``p(o, c)`` 1.
     train_share : float, default=0.5
-        The share of the known profile that is training.
+        The share of the history that is training.
     search : {"sorted", "plain"}, default="sorted"
-        Count by a sorted search, or compare every training item with every candidate for every
-        later item, as the paper's O(n_c · l · m) does: the same numbers, slower.
+        "sorted" counts by binary search. "plain" compares all pairs, as the paper's O(n_c · l · m)
+        algorithm does; it returns the same numbers, more slowly.
     verbose : int, default=0
-        Print the stages of a fit with their times on stderr (1), and the loops in them (2).
+        1 prints the stages of `fit` with their times on stderr, 2 also progress bars.
 
     Examples
     --------
@@ -152,12 +148,10 @@ class TransductiveConformal(Recommender):
             plain=self.search == "plain",
         )
 
-    def default_name(self) -> str:
-        """Return the paper's name."""
+    def _default_name(self) -> str:
         return "crs-max" if self.aggregate == "max" else "crs-med"
 
-    def recipe(self) -> Measure:
-        """Return the precedence score, whose factors the calibration compares one by one."""
+    def _measure(self) -> Measure:
         return PrecedenceMeasure(None)
 
     def _validate(self) -> None:
@@ -169,16 +163,16 @@ class TransductiveConformal(Recommender):
 
 @dataclass(eq=False, repr=False)
 class PrecedenceMining(Recommender):
-    """Ranking by the score of precedence mining (paper, Eq. 2), with no confidence.
+    """Ranking by precedence mining (paper, Eq. 2), without a confidence.
 
-    ``Sup(h) / n_u · Π PC(i, h) / Sup(h)`` over the whole known profile, in log space.
+    The score is ``Sup(h) / n_u · Π PC(i, h) / Sup(h)`` over the whole history, in log space.
 
     Parameters
     ----------
     top : int or None, default=None
-        Multiply only the so many largest factors; None multiplies all, zeros included.
+        The number of largest factors to multiply; None multiplies all, including zeros.
     verbose : int, default=0
-        Print the stages of a fit with their times on stderr (1), and the loops in them (2).
+        1 prints the stages of `fit` with their times on stderr, 2 also progress bars.
 
     Examples
     --------
@@ -195,12 +189,10 @@ class PrecedenceMining(Recommender):
     def _item_level(self) -> Uncalibrated:
         return Uncalibrated()
 
-    def default_name(self) -> str:
-        """Return the paper's name."""
+    def _default_name(self) -> str:
         return "precedence-mining" if self.top is None else f"precedence-mining-top{self.top}"
 
-    def recipe(self) -> Measure:
-        """Return what makes the scorer."""
+    def _measure(self) -> Measure:
         return PrecedenceMeasure(self.top)
 
     def _validate(self) -> None:

@@ -1,4 +1,4 @@
-"""A fitted model: everything that answers questions, composed of parts."""
+"""The fitted model, which answers all requests."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ if TYPE_CHECKING:
     from surerec.measures import Query
 
 _UNTESTED: Final = Guarantee(
-    kind="precision", holds=False, reason="a list without precision= is not tested"
+    kind="precision", holds=False, reason="without precision= the precision of a list is not tested"
 )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FittedModel(ModelParts):
-    """A fitted recommender: it answers every question, from parts that never change.
+    """A fitted recommender: immutable components that answer all requests together.
 
-    Made by the estimators' ``fit``. To change a part, make another model with
-    ``dataclasses.replace``. Its attributes are those of :class:`ModelParts`.
+    The estimators' ``fit`` builds it. Use ``dataclasses.replace`` for a model with another
+    component. Its attributes are those of :class:`ModelParts`.
     """
 
     def __repr__(self) -> str:
@@ -73,66 +73,61 @@ class FittedModel(ModelParts):
     ) -> RecommendationSet:
         """Recommend items to a user, or to a group of users who choose together.
 
-        With `confidence` the answer is a recommendation set with a guarantee. With `k` alone it is
-        a short list: the k best items, whatever their level, and the probability of a hit.
+        With `confidence` the result is a recommendation set with a guarantee. With `k` alone it is
+        a short list of the k best items, with the probability of a hit.
 
         Parameters
         ----------
         user : id, optional
-            A user of the data; their own profile is left out of all counts that score them.
+            A user of the data, whose own interactions are left out of the statistics.
         history : iterable of ids, optional
-            What a new user consumed, in order; beside `user`, what is known of that user. A list of
-            (item, time) pairs, or a frame with a column of times, has its times with it.
+            The items of a new user in time order; with `user`, that user's history instead of the
+            whole profile. A list of (item, time) pairs or a frame may include times.
         times : list, array or series, optional
-            When each item of the history was consumed: datetimes, dates, ISO text or Unix times.
-            They sort the history. surerec's own measures do not use them otherwise. With a scorer
-            that declares ``uses_times``, a guarantee without them assumes a recent history.
+            The time of each item of the history: datetimes, dates, ISO text or Unix times. They
+            sort the history. If a scorer declares ``uses_times`` and there are none, the guarantee
+            assumes a recent history.
         at : datetime, date, text or number, optional
-            The moment at which the question is asked, for a history without times; with times, it
-            must not lie before the last of them. For a group, that of all its histories.
+            The time of the request, for histories without times; otherwise not before the last
+            time. It applies to all histories of a group.
         segment : str, optional
-            The segment of a new user, where thresholds are calibrated by segment; a user of the
-            data has their own.
+            The segment of a new user, for models with segments.
         group : list or mapping, optional
-            The members of a group that is to get one answer: users' ids, lists of items (histories)
-            of new users, or both; a mapping gives them names. Items that any member has consumed
-            are no candidates.
+            The members of a group: user ids, or lists of items (histories) of new users; a mapping
+            names them. Items that any member has consumed are no candidates.
         query : Query, optional
-            Instead of these, what :meth:`query` made of them.
+            A query from ``model_.query``, instead of the parameters above.
         group_guarantee : str, optional
-            What is guaranteed to a group. User-level: of what "any" member consumes (the default),
-            "most" or "all" of them; by the "worst"-served one; a "hit-any" or "hit-all". By the
-            paper's p-values, how they are merged: "mean" (twice; the default), "geometric",
-            "harmonic" or "bonferroni" for what everyone consumes, "maximum" for what someone does.
+            The guarantee for a group. User-level: items that "any" (default), "most" or "all"
+            members consume; the "worst"-served member; "hit-any" or "hit-all". Item-level, how
+            p-values are merged: "mean" (twice the mean; default), "geometric", "harmonic" or
+            "bonferroni" for items that every member consumes, "maximum" for some member.
         confidence, significance : float, optional
-            1 − ε, or ε itself, in (0, 1). Without these, `k` and `precision`, 0.9.
+            1 − ε, or ε, between 0 and 1. The default is a confidence of 0.9, unless `k` is given.
         k : int, optional
-            The k best items: of the set at a confidence that is given too, otherwise of the whole
-            ranking. Such a list has no guarantee, and says what the set at its confidence, or at
-            0.9, would have.
+            The k best items: of the set if a confidence is given, else of the whole ranking. The
+            list has no guarantee; ``guarantee.full`` is that of the full set.
         exclude : iterable of ids, default=()
-            Items to leave out, which voids the guarantee.
+            Items to leave out. The result then has no guarantee.
         min_probability : float, optional
-            Only items that are consumed with this probability at least; with the same effect. For
-            user-level calibrations.
+            Only items with at least this probability, without a guarantee. For user-level
+            calibrations.
         precision : float, optional
-            For a recommender that guarantees precision: which share of what is shown must be
-            consumed; `confidence` is then that of the guarantee, 0.9 by default.
+            For models that guarantee precision: the share of shown items that is consumed, with
+            `confidence` as the confidence of the guarantee.
         items : iterable of ids, optional
-            Only these may be recommended; with the same effect on the guarantee as excluding.
+            Only these items may be recommended, without a guarantee.
         item_list : str, optional
-            Only the items of this calibrated item list (:meth:`surerec.PopulationConformal.allow`),
-            with a guarantee on them.
+            A calibrated item list (:meth:`add_item_list`): only its items, with a guarantee.
         unknown : {"check", "skip"}, default="check"
-            Unknown ids of `items` are skipped, with a ``LeftOutWarning`` that names the first five.
-            A list of which more than half is unknown is refused, unless this is "skip".
+            Unknown ids in `items` are skipped with a ``LeftOutWarning`` that names the first five.
+            If more than half are unknown, "check" raises an error and "skip" does not.
 
         Returns
         -------
         RecommendationSet
-            Ordered by p-value, then by conformity, then by popularity. A set may be empty: nothing
-            conforms well enough at that confidence. For a group a :class:`GroupSet`, which also
-            has how well each member is served.
+            Ordered by p-value, then score, then popularity. It may be empty if no item conforms at
+            the confidence. For a group a :class:`GroupSet`, with each member's satisfaction.
 
         Examples
         --------
@@ -149,23 +144,22 @@ class FittedModel(ModelParts):
         if group is not None:
             if any(each is not None for each in (user, history, query, segment)):
                 raise InputError(
-                    "Say for whom once: a group's members are all in group=, users and histories "
-                    "alike."
+                    "group= was given with user=, history=, query= or segment=. Pass all members, "
+                    "users and histories alike, in group=."
                 )
-            refuse_times(times, None, "each member of a group has one of their own")
+            refuse_times(times, None, "each member of a group has a history of their own")
             members = read_group(self.statistics, group, at)
             return _group_answers.group_set(self, members, checked, group_guarantee)
         if group_guarantee is not None:
             raise InputError(
-                f"group_guarantee={group_guarantee!r} is about a group: pass its members as "
-                "group=[…]."
+                f"group_guarantee={group_guarantee!r} needs a group. Pass its members in group=."
             )
-        return self.recommend_query(self._asked(user, history, times, at, segment, query), checked)
+        return self.recommend_query(self._query(user, history, times, at, segment, query), checked)
 
     def recommend_query(self, query: Query, options: RecommendOptions) -> RecommendationSet:
         """Return the recommendation set of a query; see :meth:`recommend`."""
         query = options.limited(query)
-        if query.allowed is not options.items:  # a query may have its own
+        if query.allowed is not options.items:  # the query has its own
             options = replace(options, items=query.allowed)
         assessment = self.assess(query, options=options)
         calibration, sizes = self.calibration_for(options), options.sizes(assessment)
@@ -199,11 +193,11 @@ class FittedModel(ModelParts):
     def _hits(
         self, query: Query, assessment: Assessment, options: RecommendOptions, n_shown: int
     ) -> Hits:
-        """Return the probabilities of hits in a list of the user's best items, or why not."""
+        """Return the probabilities of hits in a short list, or the reason for their absence."""
         if reason := without_hits(options, self.calibration, self.kind):
             return Hits(about=reason)
         if assessment.gap or not n_shown:
-            return Hits(about=f"None: {assessment.gap or 'the list is empty'}.")
+            return Hits(about=f"No probability: {assessment.gap or 'the list is empty'}.")
         calibration = self.calibration_for(options)
         known = query.known_to(self.statistics)
         length = options.hits_length(n_shown)
@@ -232,29 +226,28 @@ class FittedModel(ModelParts):
         user, history, times, at, segment, query
             As in :meth:`recommend`.
         items : iterable of ids, optional
-            By default all items outside the known profile, the most popular first.
+            By default all items outside the history, most popular first.
         codes : array of int, optional
-            Instead of `items`, their codes, if they were looked up before.
+            The codes of the items, instead of `items`.
         unknown : {"check", "skip"}, default="check"
-            What happens to unknown ids of `items`, as in :meth:`recommend`.
+            Treatment of unknown ids in `items`, as in :meth:`recommend`.
 
         Returns
         -------
         polars.DataFrame
-            ``item_id``, ``p_value`` (not with a calibration over users, which gives no p-values),
-            ``entry_confidence``.
+            ``item_id``, ``p_value`` (item-level calibrations only), ``entry_confidence``.
         """
         require(self.calibration, "confidence", self.kind)
-        asked = self._asked(user, history, times, at, segment, query)
+        query = self._query(user, history, times, at, segment, query)
         if codes is None and items is not None:
             codes = select_known(self.items, items, unknown)
         if codes is None:
-            candidates = self.candidates(asked)
+            candidates = self.candidates(query)
             candidates = candidates[np.argsort(self.statistics.popularity[candidates])]
         else:
             candidates = check_codes("codes", codes, self.statistics.n_items)
-            self._refuse_known(asked, candidates, "it has no p-value")
-        assessment = self.assess(asked, candidates)
+            self._refuse_known(query, candidates, "it has no p-value")
+        assessment = self.assess(query, candidates)
         return frame_of(
             {
                 Columns.Item: self.items.ids.gather(candidates),
@@ -274,54 +267,54 @@ class FittedModel(ModelParts):
         query: Query | None = None,
         item: Any,
     ) -> Explanation:
-        """Return which earlier items speak for an item, with the counts in words.
+        """Return which items of the history support an item.
 
         Parameters
         ----------
         user, history, times, at, segment, query
-            As in :meth:`recommend`; for a group, see :meth:`explain_group`.
+            As in :meth:`recommend`; for groups, see :meth:`explain_group`.
         item : id
             The item to explain.
         """
-        asked = self._asked(user, history, times, at, segment, query)
+        query = self._query(user, history, times, at, segment, query)
         code = self.items.code(item)
-        self._refuse_known(asked, np.array([code]), "there is nothing to explain")
-        assessment = self.assess(asked, np.array([code]))
-        return explain(self, self.calibration.scored(asked), code, assessment)
+        self._refuse_known(query, np.array([code]), "it is not explained")
+        assessment = self.assess(query, np.array([code]))
+        return explain(self, self.calibration.scored(query), code, assessment)
 
     @property
     def valid_until(self) -> datetime | None:
-        """The end of the window that a temporal split was calibrated for; None without one."""
+        """The end of the calibrated window of a temporal split; None for a per-user split."""
         end = self.calibration.valid_until
         return None if end is None else _instant(end)
 
     def age(self, at: datetime | None = None) -> timedelta:
-        """Return how long ago the futures that calibrated it ended.
+        """Return the time since the end of the held-out interactions.
 
         Parameters
         ----------
         at : datetime, optional
-            By default now.
+            The reference time, with a time zone; by default now.
         """
         moment = datetime.now(UTC) if at is None else check_kind("at", at, datetime, "a datetime")
         if moment.tzinfo is None:
-            raise InputError(f"at is {moment}; it must have a time zone, such as UTC.")
+            raise InputError(f"at is {moment}, without a time zone. Add one, such as UTC.")
         require(self.calibration, "period", self.kind)
         return moment - _instant(self.calibration.period[1])
 
     def guarantee_to_all(self, options: RecommendOptions) -> Guarantee:
-        """Return what rows of :meth:`recommend_many` guarantee to users with ``covered``.
+        """Return the guarantee of the rows of :meth:`recommend_many` with ``covered``.
 
         Parameters
         ----------
         options : RecommendOptions
-            As :meth:`options` returns them.
+            Options from :meth:`options`.
 
         Examples
         --------
         >>> import surerec as sr
         >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, random_state=1)
-        >>> model = sr.InductiveConformal().fit(films)
+        >>> model = sr.InductiveConformal().fit(films).model_
         >>> print(model.guarantee_to_all(model.options(confidence=0.5)))
         An item new to the user that they will consume is left out with probability at most 0.5.
         Assumes that the user's calibration items and the items consumed next are exchangeable. It
@@ -337,7 +330,7 @@ class FittedModel(ModelParts):
         options: RecommendOptions,
         assessment: Assessment | None = None,
     ) -> Guarantee:
-        """Return the guarantee of a set, or of the sets of all covered users."""
+        """Return the guarantee of one set, or of the sets of all covered users."""
         if options.significance is None and "precision" in self.features:
             return _UNTESTED
         return guarantee_of(calibration, options.significance, assessment)
@@ -353,7 +346,7 @@ class FittedModel(ModelParts):
     assess_group = _group_answers.assess_group
     offers_group_guarantee = _group_answers.offers_group_guarantee
 
-    def _asked(
+    def _query(
         self, user: Any, history: Any, times: Any, at: Any, segment: Any, query: Query | None
     ) -> Query:
         if query is None:
@@ -368,7 +361,7 @@ class FittedModel(ModelParts):
         unknown = np.isin(codes, self.scorer.unknown(self.statistics, query.users))
         if unknown.any():
             item = self.items[int(codes[int(np.argmax(unknown))])]
-            raise InputError(f"Nobody else consumed {shown(item)}: {why}.")
+            raise InputError(f"No other user consumed {shown(item)}: {why}.")
 
 
 def _columns(assessment: Assessment, options: RecommendOptions) -> dict[str, NDArray[Any]]:
@@ -378,5 +371,5 @@ def _columns(assessment: Assessment, options: RecommendOptions) -> dict[str, NDA
 def _instant(time: int) -> datetime:
     try:
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time)
-    except OverflowError:  # beyond the years that datetimes know
+    except OverflowError:  # beyond the range of datetime
         return datetime.max.replace(tzinfo=UTC) if time > 0 else datetime.min.replace(tzinfo=UTC)

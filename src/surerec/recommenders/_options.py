@@ -1,4 +1,4 @@
-"""Request options: what a caller asks for, checked once against what the model offers."""
+"""Request options, validated once against the features of the model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class RequestOptions(TypedDict, total=False):
-    """The request options as keywords of Python; :meth:`FittedModel.recommend` documents them."""
+    """The request options as keyword arguments; see :meth:`FittedModel.recommend`."""
 
     confidence: float | None
     significance: float | None
@@ -39,42 +39,42 @@ class RequestOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, eq=False)
 class RecommendOptions:
-    """What is asked for, of one user or of many; made by ``FittedModel.options``."""
+    """Validated request options; returned by ``FittedModel.options``."""
 
     significance: float | None = None
-    """ε of the set, and of the guarantee; None for a model that only ranks."""
+    """ε of the set and of the guarantee; None for models without a confidence."""
     k: int | None = None
     """The k best items only."""
     short: bool = False
-    """Whether k alone was given: the k best of the ranking, whatever their level."""
+    """Whether only k was given: the k best items of the whole ranking."""
     min_probability: float | None = None
     """Only items with at least this probability."""
     precision: float | None = None
-    """The share of the shown items that is consumed, where the model guarantees precision."""
+    """The nominal precision, for models that guarantee precision."""
     item_list: str | None = None
     """The name of a calibrated item list."""
     items: NDArray[np.int64] | None = None
-    """The only items that may be recommended, by code; they carry no guarantee."""
+    """The items that may be recommended, by code, without a guarantee."""
     exclude: NDArray[np.int64] | None = None
     """Items to leave out, by code."""
     hits: bool = False
-    """Whether rows of many users have the probabilities of one, two and three hits."""
+    """Whether batches include the probabilities of one, two and three hits."""
 
     @property
     def level(self) -> float | None:
-        """The ε that was asked for; None for a short list and for a model that only ranks."""
+        """ε of a set; None for short lists and for models without a confidence."""
         return None if self.short else self.significance
 
     @property
     def is_plain(self) -> bool:
-        """Whether sets of all items are asked for, or the best of them, and nothing else."""
+        """Whether the request has a level and k at most, and no filters."""
         more = (self.min_probability, self.precision, self.item_list, self.items, self.exclude)
         return all(each is None for each in more) and not self.hits
 
     def left_out(self, n_shown: int | None = None, full_size: int | None = None) -> str:
         """Return why a list is not the full set; empty if it is.
 
-        Without the sizes: why lists are not full sets, of users in general.
+        Without the sizes, return the reason for lists in general.
         """
         reasons = [] if self.items is None else ["only the given items could be recommended"]
         if self.short:
@@ -89,11 +89,11 @@ class RecommendOptions:
         return ", and ".join(reasons)
 
     def hits_length(self, n_shown: int) -> int:
-        """Return the length of list that hits are calibrated for: k of a short list."""
+        """Return the list length that hit probabilities refer to: k for a short list."""
         return self.k if self.short and self.k and n_shown else n_shown
 
     def limited(self, query: Query) -> Query:
-        """Return a query that only the allowed items may answer."""
+        """Return a query restricted to the allowed items."""
         if self.items is None:
             return query
         already = query.allowed
@@ -101,9 +101,9 @@ class RecommendOptions:
         return replace(query, allowed=both)
 
     def sizes(self, assessment: Assessment) -> tuple[int, int] | None:
-        """Return how many items are shown, and how many the whole set has, without their order.
+        """Return the numbers of shown items and of items in the full set, without sorting.
 
-        None where that takes the order, or where it could not be found later.
+        None if the numbers depend on the order, or if the order cannot be computed later.
         """
         filters = self.min_probability is not None or self.exclude is not None
         if filters or self.significance is None or not assessment.lasts:
@@ -112,11 +112,11 @@ class RecommendOptions:
         return (full_size if self.k is None else min(self.k, full_size)), full_size
 
     def shown(self, assessment: Assessment) -> tuple[NDArray[np.intp], int]:
-        """Return the places of the items to show, best first, and the size of the whole set."""
+        """Return the positions of the shown items, best first, and the size of the full set."""
         order = assessment.ranked() if self.short else assessment.ordered(self.significance)
         full_size = len(order)
         if self.min_probability is not None and assessment.probabilities is not None:
-            # A user without probabilities is shown nothing.
+            # NaN probabilities pass no threshold: users without probabilities get an empty list.
             order = order[assessment.probabilities(order).probability >= self.min_probability]
         if self.exclude is not None:
             order = order[~np.isin(assessment.candidates[order], self.exclude)]
@@ -125,31 +125,32 @@ class RecommendOptions:
 
 _HOW: Final = {
     "confidence": (
-        "{kind} ranks items and has no p-values; for a confidence use InductiveConformal or "
-        "TransductiveConformal."
+        "{kind} ranks items without a confidence. Use InductiveConformal, TransductiveConformal or "
+        "PopulationConformal."
     ),
-    "probability": "{kind} has no probabilities of items; PopulationConformal has.",
+    "probability": "{kind} has no probabilities of items. Use PopulationConformal.",
     "precision": "This recommender does not guarantee precision. Use "
     'PopulationConformal(guarantee="precision") (on the command line, precision-cm12).',
-    "levels": "A promise of precision has no level for an item: ask recommend.",
-    "hits": "{kind} has no probabilities of hits; PopulationConformal has.",
+    "levels": "A precision guarantee has no entry confidences. Use recommend.",
+    "hits": "{kind} has no probabilities of hits. Use PopulationConformal.",
     "item_lists": (
-        "{kind} has no item lists; PopulationConformal has (model.allow). items= restricts any set."
+        "{kind} has no item lists. Use PopulationConformal with add_item_list, or items= for a "
+        "list without a guarantee."
     ),
-    "groups": "{kind} has no sets for groups; PopulationConformal and InductiveConformal have.",
-    "period": "{kind} is not calibrated on users; PopulationConformal is.",
-    "segments": "This {kind} has no segments: ask without segment= (--segment).",
+    "groups": "{kind} has no sets for groups. Use PopulationConformal or InductiveConformal.",
+    "period": "{kind} is not calibrated on users. Use PopulationConformal.",
+    "segments": "This {kind} has no segments. Omit segment=.",
 }
-"""How to get what a model lacks, by feature."""
+"""Messages for missing features."""
 
 
 def how_to_get(feature: str, kind: str) -> str:
-    """Return the sentence that says which recommender has a feature."""
+    """Return the message for a missing feature, which names a recommender that has it."""
     return _HOW[feature].format(kind=kind)
 
 
 def require(calibration: Calibration, feature: str, kind: str) -> None:
-    """Raise NotSupportedError if a calibration lacks a feature, with the way to get it."""
+    """Raise NotSupportedError if a calibration lacks a feature."""
     if feature in calibration.features:
         return
     reason = calibration.reasons.get(feature) or how_to_get(feature, kind)
@@ -162,7 +163,7 @@ def check_options(
     kind: str,
     given: RequestOptions,
 ) -> RecommendOptions:
-    """Return valid options; the caller looks up the codes of `items` and `exclude`."""
+    """Return validated options, without `items` and `exclude`, which need the catalogue."""
     k, item_list, precision = given.get("k"), given.get("item_list"), given.get("precision")
     level = given.get("confidence"), given.get("significance")
     has_level = any(each is not None for each in level)
@@ -178,8 +179,8 @@ def check_options(
         has_levels = False
         if not short:
             raise NotSupportedError(
-                "This recommender promises precision: say which share of what is shown must be "
-                "taken, such as precision=0.5 (--precision 0.5)."
+                "This recommender guarantees precision. Pass the share of shown items that must be "
+                "consumed, such as precision=0.5 (--precision 0.5)."
             )
     if (min_probability := given.get("min_probability")) is not None:
         chosen = calibration if item_list is None else item_lists[item_list]
@@ -203,29 +204,30 @@ def check_options(
 
 
 def without_hits(options: RecommendOptions, calibration: Calibration, kind: str) -> str:
-    """Return why lists have no probability of a hit; empty if they have."""
+    """Return why lists have no probability of a hit; empty if they have one."""
     if "hits" not in calibration.features:
         return how_to_get("hits", kind)
     if options.k is None or options.k > LIST_MOST:
-        return f"The probability of a hit is that of a list of up to {LIST_MOST} items: give k."
+        return f"Hit probabilities exist for lists of up to {LIST_MOST} items. Pass k=."
     chosen = (options.items, options.exclude, options.min_probability)
     if any(each is not None for each in chosen):
         return (
-            "The probability of a hit is that of a user's best items: ask without items=, exclude= "
-            "and min_probability=, or with a calibrated item_list=."
+            "Hit probabilities refer to a user's best items. Omit items=, exclude= and "
+            "min_probability=, or use a calibrated item_list=."
         )
     return ""
 
 
 def check_item_list(item_lists: Mapping[str, Calibration], name: str) -> None:
-    """Refuse the name of an item list that the model does not have."""
+    """Raise NotSupportedError for an unknown item list."""
     if check_text("item_list", name) not in item_lists:
-        known = ", ".join(map(repr, item_lists)) or "none yet; name one by model.add_item_list(…)"
-        raise NotSupportedError(f"There is no list {name!r}; there is {known}.")
+        names = ", ".join(map(repr, item_lists))
+        fix = f"Use one of {names}." if names else "Add it with add_item_list."
+        raise NotSupportedError(f"There is no item list {name!r}. {fix}")
 
 
 def check_fraction(name: str, value: object) -> float:
-    """Return a number between 0 and 1, both excluded, or refuse it by its name.
+    """Return a number between 0 and 1, both excluded; raise InputError otherwise.
 
     Examples
     --------

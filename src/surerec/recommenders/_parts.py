@@ -1,4 +1,4 @@
-"""The parts of a fitted model, and how they find the confidence at which items enter sets."""
+"""The components of a fitted model, and the entry confidences that they compute."""
 
 from __future__ import annotations
 
@@ -43,24 +43,24 @@ LIST: Final = "list"
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class ModelParts:
-    """Scores of items, a calibration that turns them into sets, and what they are computed from.
+    """A scorer, its calibration, and the statistics of the data.
 
     Attributes
     ----------
     kind : str
-        The name of the estimator class, for messages.
+        Name of the estimator class, for messages.
     name : str
-        The recommender's name in answers, such as "icrs12".
+        Name of the recommender, such as "icrs12".
     statistics : PrecedenceStatistics
-        Support, precedence counts, and the profiles they were counted from.
+        Support, precedence counts, and the profiles behind them.
     scorer : Scorer
         Scores every item for a query.
     calibration : Calibration
-        Turns scores into sets; its ``features`` say which options a request may have.
+        Turns scores into sets; its ``features`` determine which options a request may have.
     item_lists : mapping of str to UserCalibration
         Calibrations on named item lists.
     groups : CalibratedGroups or None
-        The calibrations on groups of users who choose together; None of an item-level calibration.
+        Calibrations on groups of users who choose together; None for item-level calibrations.
     """
 
     kind: str
@@ -72,7 +72,7 @@ class ModelParts:
     groups: CalibratedGroups | None = None
 
     def state(self) -> State:
-        """Return what is saved of all components but the statistics."""
+        """Return the state of all components except the statistics."""
         found = (self.scorer.state() or State()).under(SCORER)
         found |= self.calibration.state().under(CALIBRATION)
         found |= State.numbered(LIST, (each.state() for each in self.item_lists.values()))
@@ -80,32 +80,32 @@ class ModelParts:
 
     @property
     def items(self) -> IdMap:
-        """The ids of the items, by code."""
+        """The item ids, by code."""
         return self.statistics.interactions.items
 
     @property
     def titles(self) -> pl.Series | None:
-        """The title of each item by code, null where there is none; None without titles."""
+        """The title of each item by code, null if missing; None without titles."""
         return self.statistics.interactions.titles
 
     @property
     def features(self) -> frozenset[str]:
-        """What a request may ask for; see :class:`surerec.calibration.Calibration`."""
+        """The supported request options; see :class:`surerec.calibration.Calibration`."""
         return self.calibration.features
 
     @property
     def user_level(self) -> UserCalibration:
-        """The calibration of a model that is calibrated on users, or raise NotSupportedError."""
+        """The user-level calibration; NotSupportedError for other models."""
         require(self.calibration, "period", self.kind)
         return cast("UserCalibration", self.calibration.fitted)
 
     @property
     def segments(self) -> Segmentation | None:
-        """The segment of each user, where thresholds are calibrated by segment."""
+        """The segment of each user, for models with segments; otherwise None."""
         return self.calibration.segmentation
 
     def options(self, **given: Unpack[RequestOptions]) -> RecommendOptions:
-        """Return the options of a request, checked; see :meth:`recommend` for their meaning."""
+        """Return validated request options; see :meth:`recommend` for their meaning."""
         if unknown := given.keys() - RequestOptions.__annotations__:
             raise TypeError(f"There is no option {min(unknown)!r} (unexpected keyword argument).")
         checked = check_options(self.calibration, self.item_lists, self.kind, given)
@@ -119,21 +119,21 @@ class ModelParts:
         return checked
 
     def listed(self, item_list: str) -> RecommendOptions:
-        """Return the options of a request for a whole item list, at any level."""
+        """Return the options of a request for a whole item list."""
         require(self.calibration, "item_lists", self.kind)
         check_item_list(self.item_lists, item_list)
         return RecommendOptions(item_list=item_list)
 
     def codes_of(self, items: Iterable[Any], unknown: str) -> NDArray[np.int64]:
-        """Return the codes of the known items, each once; refuse an empty list."""
+        """Return the distinct codes of the known items; raise InputError for an empty list."""
         codes = np.unique(select_known(self.items, items, unknown))
         if not len(codes):
-            raise InputError("The list of items is empty: it needs at least one.")
+            raise InputError("items is empty. Pass at least one item.")
         return codes
 
     @property
     def lists(self) -> dict[str, list[Any]]:
-        """The items of each calibrated item list."""
+        """The item ids of each calibrated item list."""
         return {
             name: self.items.ids.gather(each.listed.codes).to_list()
             for name, each in self.item_lists.items()
@@ -149,7 +149,7 @@ class ModelParts:
         at: Any = None,
         segment: Any = None,
     ) -> Query:
-        """Turn ids into a query, as all questions do; one query may be asked several of them.
+        """Resolve ids to a query, which several requests may share.
 
         Parameters
         ----------
@@ -158,8 +158,8 @@ class ModelParts:
         """
         if user is not None and history is not None and not self.scorer.accepts_user_histories:
             raise InputError(
-                "Give user= or history=, not both: a wrapped model scores a user by what is known "
-                "of them here."
+                "Both user= and history= were given, but this model scores its users by their own "
+                "data. Pass one of the two."
             )
         found = resolve(self.statistics, user, history, times, at)
         if segment is None:
@@ -168,10 +168,10 @@ class ModelParts:
         return replace(found, segment=str(segment))
 
     def assumption(self, calibration: object, *queries: Query) -> str:
-        """Return the sentences that guarantees of a calibration end with; "" for none.
+        """Return further assumptions of guarantees; "" for none.
 
-        They say that a scorer that uses times was given none, and that thresholds are as fitted
-        where the model adapts its own.
+        They concern scorers that use times, for queries without times; and live models, for
+        calibrations that are not adapted.
         """
         as_fitted = "" if calibration is self.calibration else self.calibration.unadapted
         return f"{assumed_of(self.scorer, *queries)} {as_fitted}".strip()
@@ -189,16 +189,16 @@ class ModelParts:
         *,
         options: RecommendOptions = _ANYTHING,
     ) -> Assessment:
-        """Return the confidence at which each candidate enters the set, by code.
+        """Return the confidence at which each candidate enters the set.
 
         Parameters
         ----------
         query : Query
-            Whom it is about.
+            The user.
         candidates : array of int, optional
-            Item codes outside the history; by default all that may be recommended.
+            Item codes outside the history; by default all items that may be recommended.
         options : RecommendOptions, optional
-            They choose the calibration: that of an item list, or of a precision.
+            They select the calibration of an item list or of a precision.
         """
         calibration = self.calibration_for(options)
         if candidates is None:
@@ -209,7 +209,7 @@ class ModelParts:
         return calibration.assess(self.scorer, self.statistics, query, candidates)
 
     def calibration_for(self, options: RecommendOptions) -> Calibration:
-        """Return the calibration that serves a request."""
+        """Return the calibration for a request."""
         found = self.calibration
         if options.item_list is not None:
             found = self.item_lists[options.item_list]
@@ -218,9 +218,9 @@ class ModelParts:
         return found if options.precision is None else found.at(options.precision)
 
     def level(self, query: Query, item: int) -> float:
-        """Return the ε below which one item, by code, is in a user's set.
+        """Return the significance level at which one item, by code, leaves a user's set.
 
-        As :meth:`assess` finds it, for little more than the cost of scoring.
+        The same as :meth:`assess`, at little more than the cost of scoring.
         """
         self.check_query(query)
         require(self.calibration, "levels", self.kind)
@@ -228,7 +228,7 @@ class ModelParts:
         return self.calibration.level(self.scorer, self.statistics, query, code)
 
     def calibrates(self, user: int) -> bool:
-        """Return whether a user, by code, calibrates: all items, an item list, or groups."""
+        """Return whether a user, by code, is in the calibration of items, item lists or groups."""
         return any(
             each.has_user(user) for each in (self.calibration, *self.item_lists.values())
         ) or (self.groups is not None and self.groups.has_user(user))
@@ -236,7 +236,7 @@ class ModelParts:
     def without_user(self, user: int) -> Self:
         """Return the model calibrated without a user, by code.
 
-        Probabilities, item lists and groups that the user calibrated go; a refit brings them back.
+        Probabilities, item lists and groups that the user calibrated are dropped until a refit.
         """
         if not self.calibrates(user):
             return self
@@ -246,9 +246,9 @@ class ModelParts:
 
     def profiles(self) -> Interactions:
         """Return the users' profiles, or raise NoUsersError."""
-        return self.statistics.require_profiles("there is nobody to recommend to")
+        return self.statistics.require_profiles("there are no users to recommend to")
 
     def check_query(self, query: Query) -> Query:
-        """Return a query whose codes are all of this model, or refuse it."""
-        check_kind("query", query, Query, "a Query, as FittedModel.query makes it")
+        """Return a query, or raise InputError if its codes are not of this model."""
+        check_kind("query", query, Query, "a Query, as FittedModel.query returns it")
         return query.within(self.statistics.n_items, self.statistics.interactions.n_users)

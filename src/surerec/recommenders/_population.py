@@ -1,4 +1,4 @@
-"""Sets whose guarantee is calibrated over users: it holds in time order, and sets are smaller."""
+"""User-level calibration as an estimator: guarantees that hold in time order."""
 
 from __future__ import annotations
 
@@ -55,52 +55,49 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class PopulationConformal(Recommender):
-    """Recommendation sets calibrated over users, by conformal risk control.
+    """Recommendation sets with user-level calibration, by conformal risk control.
 
-    A measure ranks all items by the whole known profile. How much of the ranking a set must hold is
-    learned from calibration users, whose last items are set aside: at ε, the smallest cut with
-    which they miss no more than ε. Unlike the paper's p-values this needs no exchangeable items
-    within a profile, only people (and times) that are alike.
+    A measure ranks all items for the user's whole history. The threshold is chosen on calibration
+    users, whose last items are held out: at ε, the smallest sets with which they miss no more than
+    ε. Unlike the paper's p-values, this assumes exchangeable users, not exchangeable items.
 
     Parameters
     ----------
     measure : str or object, default="CM12"
-        One of the 17 measures, "learned" for one that is trained on the way (about half the set
-        size), "als" for matrix factorisation, or anything that
-        :func:`surerec.measures.as_measure` accepts: a scorer of your own, or a function that makes
-        one from statistics.
-    guarantee : {"recall", "hit", "precision"} or Promise, default="recall"
-        What is kept below ε: the mean share of a person's future items that is left out, or the
-        probability that not one of them is in the set. Or how much of what is shown is taken, asked
-        as ``recommend(user, precision=0.5)``. See :data:`surerec.calibration.GUARANTEE_KINDS`.
+        One of the 17 measures, "learned" (gradient-boosted trees, about half the set size), "als"
+        (matrix factorisation), a custom scorer, or a function that builds one from statistics; see
+        :func:`surerec.measures.as_measure`.
+    guarantee : {"recall", "hit", "precision"} or GuaranteeKind, default="recall"
+        "recall": mean recall of held-out items at least 1 − ε. "hit": at least one held-out item in
+        the set with probability 1 − ε. "precision": a share of the shown items is consumed, as in
+        ``recommend(user, precision=0.5)``. See :data:`surerec.calibration.GUARANTEE_KINDS`.
     horizon : float or int, default=0.4
-        What "future" means: that share of a profile, or that many next items.
+        The held-out interactions: that share of a profile, or that many next items.
     threshold : {"rank", "score"}, default="score"
-        Cut at the same rank for everyone, or where an item's share of the person's scores gets too
-        small, so that the size adapts to the person.
+        "rank" truncates all rankings at the same rank. "score" truncates where an item's share of
+        the user's scores becomes too small, so that set sizes adapt to users.
     segments : int, str, or (str, int), default=1
-        Separate thresholds for groups of people (Mondrian); the promise then holds in each. A
-        number: so many groups by the number of their known items. A name: by a column of the
-        people's own, such as "country", which :meth:`fit` is given as `user_segments`. Both: each
-        of these apart by the number of known items.
+        Separate thresholds for segments of users (Mondrian); the guarantee then holds in each. A
+        number: that many segments by history length. A name: a column such as "country", which
+        :meth:`fit` receives as `user_segments`. Both: that column, then history length.
     window : float, optional
-        Calibrate by the calendar: on what people took in the last so many days, with counts from
-        before; then count up to the end. By default on the last part of each profile.
+        Use a temporal split: calibrate on the last `window` days with statistics from before, then
+        refit on all data. By default a per-user split: the last part of each profile.
     n_calibration : int, default=2000
-        How many calibration users at most.
+        The maximum number of calibration users.
     min_history : int, default=5
-        People of whom less is known neither calibrate nor are promised anything.
+        Users with fewer known items neither calibrate nor have a guarantee.
     random_state : int, default=0
-        Of the choice of calibration users.
+        Seed of the random choice of calibration users, and of training.
     verbose : int, default=0
-        Print the stages of a fit with their times on stderr (1), and the loops in them (2).
+        1 prints the stages of `fit` with their times on stderr, 2 also progress bars.
 
     Attributes
     ----------
     calibration_ : CalibrationUsers
-        What is kept of the calibration users.
+        The calibration users with their outcomes.
     scorer_ : Scorer
-        What the measure became on these data; ``scorer_.learned`` of a learned one.
+        The fitted measure; ``scorer_.learned`` has the trees of a learned one.
 
     Examples
     --------
@@ -136,18 +133,18 @@ class PopulationConformal(Recommender):
         user_segments: Any = None,
         item_lists: Mapping[str, Iterable[Any]] | None = None,
     ) -> Self:
-        """Count who took what before what, fit the measure, and calibrate it on users' futures.
+        """Compute the statistics, fit the measure, and calibrate it on held-out interactions.
 
         Parameters
         ----------
         data, y
             As in :meth:`Recommender.fit`.
         user_segments : mapping, pandas Series, frame or path, optional
-            The segment of each user, for ``segments="country"``: by id (the index of a Series), or
-            in a frame or a file with a column of users and one of this name. Users of
-            whom it says nothing do not calibrate, and are promised nothing.
+            The segment of each user, for ``segments="country"``: by user id (the index of a
+            Series), or a frame or file with a user column and this column. Users without a segment
+            neither calibrate nor have a guarantee.
         item_lists : mapping of str to iterable of ids, optional
-            Lists of items that may be shown, by name; see :meth:`allow`.
+            Item lists to calibrate on, by name; see :meth:`add_item_list`.
 
         Returns
         -------
@@ -159,8 +156,8 @@ class PopulationConformal(Recommender):
         >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, random_state=1)
         >>> country = {user: "AT" if user % 3 else "DE" for user in films.users.ids}
         >>> model = sr.PopulationConformal(segments="country").fit(films, user_segments=country)
-        >>> taken = films.items.ids[:6].to_list()
-        >>> print(model.recommend(history=taken, segment="DE", confidence=0.8).guarantee)
+        >>> history = films.items.ids[:6].to_list()
+        >>> print(model.recommend(history=history, segment="DE", confidence=0.8).guarantee)
         Of the last 40% of items new to the user that they consume, at most 20% is left out on
         average over users with country 'DE'. Assumes users exchangeable with the 75 calibration
         users (2020-03-10 to 2021-12-30) and no drift since. The scores also used later
@@ -168,7 +165,7 @@ class PopulationConformal(Recommender):
         """
         self._validate()
         statistics = as_statistics("fit", data)
-        profiles = statistics.require_profiles("nobody can calibrate")
+        profiles = statistics.require_profiles("there are no calibration users")
         segments = read_segments(self.segments, user_segments, profiles)
         self.model_ = self._learned(statistics, segments)
         return self._add_item_lists(item_lists)
@@ -177,55 +174,55 @@ class PopulationConformal(Recommender):
         self, statistics: PrecedenceStatistics, segments: Segmentation | None
     ) -> FittedModel:
         """Fit the measure, and calibrate it on held-out interactions."""
-        profiles, recipe = statistics.interactions, self.recipe()
+        profiles, measure = statistics.interactions, self._measure()
         if self.window is None:
             cases = profile_cases(profiles, self.horizon, min_history=self.min_history)
-            sample = self._sample(recipe, statistics, cases)
-            return self._calibrated(recipe, statistics, sample, segments)
+            sample = self._sample(measure, statistics, cases)
+            return self._calibrated(measure, statistics, sample, segments)
         end = _end(profiles)
         begin = end - int(self.window * DAY)
         cases = window_cases(profiles, begin, end, self.horizon, min_history=self.min_history)
         past = count_like(statistics, profiles.until(begin))
-        # Fitted on the past of what calibrates it, and nothing later.
-        sample = self._sample(recipe, past, cases)
-        return self._updated(recipe, self._calibrated(recipe, statistics, sample, segments), None)
+        # The calibrated scorer is fitted on data from before the window only.
+        sample = self._sample(measure, past, cases)
+        return self._updated(measure, self._calibrated(measure, statistics, sample, segments), None)
 
     def _sample(
         self,
-        recipe: Measure,
+        measure: Measure,
         past: PrecedenceStatistics,
         cases: Cases,
         scorer: Scorer | None = None,
     ) -> Sample:
-        """Return a scorer fitted on the past, unless it is given, and who calibrates it.
+        """Return a scorer, fitted on the past unless given, with its calibration users.
 
-        Users who cannot be left out of what was learned must not be in it: then some of them, half
-        at the most, calibrate it and have no part in the fit.
+        If a scorer cannot leave users out, at most half of the users calibrate it, and these are
+        excluded from the fit.
         """
         chosen = cases.sample(self.n_calibration, self.random_state)
-        can_leave_out = recipe.leaves_users_out if scorer is None else scorer.leaves_users_out
-        if scorer is None and not (recipe.refits and can_leave_out is False):
-            scorer = fit_scorer(recipe, past)
+        can_leave_out = measure.leaves_users_out if scorer is None else scorer.leaves_users_out
+        if scorer is None and not (measure.refits and can_leave_out is False):
+            scorer = fit_scorer(measure, past)
             can_leave_out = scorer.leaves_users_out
-        if scorer is None or (recipe.refits and can_leave_out is False):
+        if scorer is None or (measure.refits and can_leave_out is False):
             chosen = cases.sample(
                 min(self.n_calibration, max(1, len(cases) // 2)), self.random_state
             )
             past = count_without(past, codes_in(past, chosen.interactions)[0][chosen.users])
             with stage("learning"):
-                scorer = recipe.fit(past)
+                scorer = measure.fit(past)
         return Sample(scorer, past, chosen)
 
     def _calibrated(
         self,
-        recipe: Measure,
+        measure: Measure,
         statistics: PrecedenceStatistics,
         sample: Sample,
         segments: Segmentation | None,
         lists: Iterable[NamedItems] = (),
     ) -> FittedModel:
-        """Return the model that a sample of users calibrates, on the statistics that serve."""
-        settings, says = self._settings(), Statement(UserCoverage(held_out=recipe.refits))
+        """Calibrate on a sample of users, and return the model on the serving statistics."""
+        settings, says = self._settings(), Statement(UserCoverage(held_out=measure.refits))
         calibration = settings.calibrate(sample, says, statistics, segments)
         made = {
             each.name: settings.calibrate(sample, says, statistics, segments, each)
@@ -234,12 +231,12 @@ class PopulationConformal(Recommender):
         return self._fitted(statistics, sample.scorer, calibration, made)
 
     def _updated(
-        self, recipe: Measure, model: FittedModel, earlier_users: NDArray[np.int64] | None
+        self, measure: Measure, model: FittedModel, earlier_users: NDArray[np.int64] | None
     ) -> FittedModel:
-        """Return a model whose scorer knows all of its statistics, calibration users included."""
+        """Return a model whose scorer is updated to all data, calibration users included."""
         with stage("learning"):
-            scorer = recipe.update(model.scorer, model.statistics, earlier_users)
-        return replace(_not_apart(model, recipe), scorer=scorer)
+            scorer = measure.update(model.scorer, model.statistics, earlier_users)
+        return replace(_not_apart(model, measure), scorer=scorer)
 
     @timed("Recalibrated")
     def recalibrate(
@@ -250,37 +247,42 @@ class PopulationConformal(Recommender):
         counts: PrecedenceStatistics | None = None,
         user_segments: Any = None,
     ) -> Self:
-        """Renew the threshold on what has happened since the counts were made.
+        """Recalibrate the threshold on interactions since the last fit.
 
-        The counts that exist are the past of that window, so nothing has to be counted for it.
+        The existing statistics are the past of that window, so they are not computed again.
 
         Parameters
         ----------
         interactions : Interactions
-            All profiles as they are now: what was known, and what came later.
+            All interactions, old and new.
         refit : bool, default=True
-            Count them too, after calibrating, so that the next window is served with all that is
-            known. Without it only the threshold is renewed, and no count is made.
+            Also refit on all interactions after the recalibration. Without it only the threshold
+            changes.
         counts : PrecedenceStatistics, optional
-            Of these interactions, if they were made before, for several recommenders.
+            The statistics of these interactions, to share them between recommenders.
         user_segments : mapping, pandas Series, frame or path, optional
-            As in :meth:`fit`; by default users keep the groups that they have, and new users have
-            none.
+            As in :meth:`fit`; by default users keep their segments, and new users have none.
+
+        Returns
+        -------
+        self
         """
-        check_kind("interactions", interactions, Interactions, "Interactions, all as they are now")
+        check_kind("interactions", interactions, Interactions, "all Interactions, old and new")
         check_flag("refit", refit)
         if counts is not None:
-            check_kind("counts", counts, PrecedenceStatistics, "counts of the interactions")
+            check_kind(
+                "counts", counts, PrecedenceStatistics, "PrecedenceStatistics of the interactions"
+            )
             if counts.interactions is not interactions:
-                raise InputError("The counts are not of these interactions: leave counts= out.")
+                raise InputError("counts= belongs to other interactions. Omit it.")
         before = self.model_
-        past, segments, recipe = before.statistics, before.segments, self.recipe()
+        past, segments, measure = before.statistics, before.segments, self._measure()
         known = before.profiles()
         begin, end = _end(known), _end(interactions)
         if begin >= end:
             raise InputError(
-                f"Nothing has happened since {day_of(begin)}, up to which was counted: there is "
-                "nothing to recalibrate on."
+                f"There are no interactions after {day_of(begin)}, the end of the fitted data. "
+                "Pass newer interactions."
             )
         cases = window_cases(interactions, begin, end, self.horizon, min_history=self.min_history)
         now = past
@@ -291,10 +293,10 @@ class PopulationConformal(Recommender):
             segments = renewed_segments(segments, user_segments, past, served)
         listed = (each.listed for each in before.item_lists.values())
         lists = [each.within(known.items, served.items) for each in listed if each is not None]
-        sample = self._sample(recipe, past, cases, before.scorer)
-        model = self._calibrated(recipe, now, sample, segments, lists)
+        sample = self._sample(measure, past, cases, before.scorer)
+        model = self._calibrated(measure, now, sample, segments, lists)
         if refit:
-            model = self._updated(recipe, model, codes_in(past, interactions)[0])
+            model = self._updated(measure, model, codes_in(past, interactions)[0])
         else:
             model = replace(model, groups=before.groups)
         self.model_ = replace(model, name=before.name)
@@ -302,15 +304,13 @@ class PopulationConformal(Recommender):
 
     def _calibrated_list(self, listed: NamedItems) -> UserCalibration:
         model, says = self.model_, Statement(self.model_.user_level.coverage)
-        sample = calibration_users(self.recipe(), model)
+        sample = calibration_users(self._measure(), model)
         return self._settings().calibrate(sample, says, model.statistics, model.segments, listed)
 
-    def default_name(self) -> str:
-        """Return a name such as "recall-cm12" or "hit-cm12"."""
-        return f"{find_guarantee(self.guarantee).prefix}-{self.recipe().name}".lower()
+    def _default_name(self) -> str:
+        return f"{find_guarantee(self.guarantee).prefix}-{self._measure().name}".lower()
 
-    def recipe(self) -> Measure:
-        """Return what makes the scorer."""
+    def _measure(self) -> Measure:
         return as_measure(
             self.measure, random_state=self.random_state, horizon=self.horizon, window=self.window
         )
@@ -320,59 +320,57 @@ class PopulationConformal(Recommender):
 
     def _validate(self) -> None:
         self._settings()
-        self.recipe()
+        self._measure()
 
-    def group_model(self, calibration: Calibration) -> CalibratedGroups:
-        """Return what calibrates on groups of users."""
-        settings, recipe = self._settings(), self.recipe()
-        sample = partial(group_users, recipe, settings)
-        return settings.group_model(calibration, sample, held_out=recipe.refits)
+    def _group_model(self, calibration: Calibration) -> CalibratedGroups:
+        settings, measure = self._settings(), self._measure()
+        sample = partial(group_users, measure, settings)
+        return settings.group_model(calibration, sample, held_out=measure.refits)
 
-    def calibration_from(
+    def _calibration_from(
         self,
         statistics: PrecedenceStatistics,
         scorer: Scorer,  # noqa: ARG002
         state: State,
     ) -> UserCalibration:
-        """Return the calibration that was saved."""
-        says = Statement(UserCoverage(held_out=self.recipe().refits))
+        says = Statement(UserCoverage(held_out=self._measure().refits))
         return self._settings().calibration_from(state, says, statistics)
 
     def _restored(self, statistics: PrecedenceStatistics, state: State) -> FittedModel:
-        model, recipe = super()._restored(statistics, state), self.recipe()
+        model, measure = super()._restored(statistics, state), self._measure()
         is_saved = not state.split(SCORER)[0].is_empty
-        if is_saved or model.scorer.leaves_users_out is not False or not recipe.refits:
-            # A saved scorer may have been fitted since it was calibrated.
-            return _not_apart(model, recipe)
-        apart = recipe.fit(count_without(statistics, state.arrays[f"{CALIBRATION}users"]))
+        if is_saved or model.scorer.leaves_users_out is not False or not measure.refits:
+            # A saved scorer may have been refitted since its calibration.
+            return _not_apart(model, measure)
+        apart = measure.fit(count_without(statistics, state.arrays[f"{CALIBRATION}users"]))
         return replace(model, scorer=as_scorer(apart, statistics.n_items))
 
 
-def calibration_users(recipe: Measure, model: FittedModel) -> Sample:
-    """Return the scorer of a model as it was calibrated, and its calibration users."""
+def calibration_users(measure: Measure, model: FittedModel) -> Sample:
+    """Return the scorer of a model as it was at calibration, and its calibration users."""
     now, scorer, profiles = model.statistics, model.scorer, model.profiles()
     cases = cases_of(model.user_level, profiles)
     past = now
     if cases.moment is not None:
         past = count_like(now, profiles.until(cases.moment))
-    if recipe.refits and scorer.leaves_users_out is False:
+    if measure.refits and scorer.leaves_users_out is False:
         past = count_without(past, codes_in(past, profiles)[0][cases.users])
     if past is not now:
-        scorer = recipe.update(scorer, past, codes_in(now, past.interactions)[0])
+        scorer = measure.update(scorer, past, codes_in(now, past.interactions)[0])
     return Sample(scorer, past, cases)
 
 
-def group_users(recipe: Measure, settings: UserLevel, model: FittedModel) -> Sample:
-    """Return all users where the scorer leaves users out now, else the calibration users."""
+def group_users(measure: Measure, settings: UserLevel, model: FittedModel) -> Sample:
+    """Return all users if the scorer leaves users out, else the calibration users."""
     if settings.window is not None or model.scorer.leaves_users_out is not True:
-        return calibration_users(recipe, model)
+        return calibration_users(measure, model)
     cases = profile_cases(model.profiles(), settings.horizon, min_history=settings.min_history)
     return Sample(model.scorer, model.statistics, cases)
 
 
-def _not_apart(model: FittedModel, recipe: Measure) -> FittedModel:
-    """Return a model whose calibration users may have a part in what serves by now."""
-    coverage = UserCoverage(held_out=recipe.refits, apart=False)
+def _not_apart(model: FittedModel, measure: Measure) -> FittedModel:
+    """Return a model whose scorer may include its calibration users."""
+    coverage = UserCoverage(held_out=measure.refits, apart=False)
     lists = {name: replace(each, coverage=coverage) for name, each in model.item_lists.items()}
     calibration = replace(model.user_level, coverage=coverage)
     return replace(model, calibration=calibration, item_lists=lists)
@@ -381,12 +379,12 @@ def _not_apart(model: FittedModel, recipe: Measure) -> FittedModel:
 def count_without(
     statistics: PrecedenceStatistics, users: NDArray[np.int64]
 ) -> PrecedenceStatistics:
-    """Count again without some users, by code or −1."""
+    """Compute statistics without some users, by code or −1."""
     return count_like(statistics, statistics.interactions.without_users(users[users >= 0]))
 
 
 def _end(interactions: Interactions) -> int:
-    """Return the instant after everything that happened."""
+    """Return the first instant after all interactions."""
     if not interactions.n_rows:
-        raise InputError("The data hold no interactions: there is nothing to calibrate on.")
+        raise InputError("The data have no interactions to calibrate on. Pass at least one.")
     return int(interactions.times.max()) + 1

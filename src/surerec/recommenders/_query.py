@@ -1,4 +1,4 @@
-"""Whom to recommend for: a user, a history or a group of users; ids become codes."""
+"""Queries: users, histories and groups of users, with ids resolved to codes."""
 
 from __future__ import annotations
 
@@ -34,36 +34,41 @@ if TYPE_CHECKING:
     from surerec.precedence import PrecedenceStatistics
 
 _RECENT: Final = (
-    "It also assumes that the history ended near the end of the data, as no times were given."
+    "It also assumes a history that ends near the end of the data, because no times were given."
 )
 
 
 def resolve(
     statistics: PrecedenceStatistics, user: Any, history: Any, times: Any = None, at: Any = None
 ) -> Query:
-    """Return a query by codes.
+    """Return the query of a user, of a history, or of a user with another history.
 
-    A user alone is known by the whole profile. A history with a user beside it is what is known of
-    that user, whose contribution to the counts is left out all the same. Times sort a history.
+    A user without `history` is known by the whole profile. The user's own interactions are left
+    out of the statistics either way. Times sort a history.
     """
     code = None
+    if isinstance(user, (list, tuple, set, frozenset, np.ndarray, pl.Series)):
+        raise InputError(
+            f"user is {shown(user)}; it must be one id. Use recommend_many(users) for many users, "
+            "or group= for users who choose together."
+        )
     if user is not None:
-        code = statistics.require_profiles("give a history=").users.code(user)
+        code = statistics.require_profiles("pass history= instead").users.code(user)
     if history is None:
         if code is None:
             raise InputError(
-                "Say for whom: give user= or history= (--user or --history on the command line)."
+                "There is no user. Pass user=, history= or group= (--user or --history)."
             )
         refuse_times(times, at, "a user of the data has times of their own")
         return Query.of_user(statistics.interactions, code)
     ids, then, moment = History.read(history, times, at)
     if not ids:
-        raise InputError("The history is empty: it needs at least one item.")
+        raise InputError("history is empty. Pass at least one item.")
     items = statistics.interactions.items
     codes = items.codes(ids)
     ignored = _each_once(i for i, c in zip(ids, codes, strict=True) if c < 0)
     places = np.sort(np.unique(codes, return_index=True)[1])
-    places = places[codes[places] >= 0]  # the first occurrence of each counts, as in the data
+    places = places[codes[places] >= 0]  # repeats are dropped, as in the data
     if not places.size:
         raise UnknownHistoryError(ignored, partial(items.near, ignored[0]))
     return Query(
@@ -76,7 +81,7 @@ def resolve(
 
 
 def select_known(ids: IdMap, values: Iterable[Any], unknown: str) -> NDArray[np.int64]:
-    """Return the codes of the known ids of a list, and warn of the others."""
+    """Return the codes of the known ids, and warn about the others."""
     found = ids.select(values, unknown)
     if found.skipped:
         warnings.warn(found.message, LeftOutWarning, stacklevel=5)
@@ -84,20 +89,16 @@ def select_known(ids: IdMap, values: Iterable[Any], unknown: str) -> NDArray[np.
 
 
 def refuse_times(times: Any, at: Any, why: str) -> None:
-    """Refuse times or a moment where there is no history that they could be about."""
+    """Raise InputError if `times` or `at` is given without a history."""
     for name, value in (("times", times), ("at", at)):
         if value is not None:
             raise InputError(
-                f"{name}= (--{name} on the command line) is about a history=, and {why}: leave it "
-                "out, or pass a history."
+                f"{name}= (--{name}) needs a history: {why}. Omit it, or pass history=."
             )
 
 
 def assumed_of(scorer: Scorer, *queries: Query) -> str:
-    """Return the sentence on what is assumed where a scorer uses times and none were given.
-
-    It is empty for users of the data, whose times are known.
-    """
+    """Return the assumption about new users without times, for scorers that use times."""
     if not scorer.uses_times:
         return ""
     untimed = any(query.times is None and not query.users for query in queries)
@@ -105,7 +106,7 @@ def assumed_of(scorer: Scorer, *queries: Query) -> str:
 
 
 def _each_once(ids: Iterable[Any]) -> tuple[Any, ...]:
-    """Return each id once; what cannot be hashed is no id, and is repeated."""
+    """Return the distinct ids; unhashable values, which are no ids, are all kept."""
     seen: dict[Any, Any] = {}
     for place, value in enumerate(ids):
         try:
@@ -117,20 +118,20 @@ def _each_once(ids: Iterable[Any]) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Users who choose together, by what is known of each of them.
+    """Users who choose together, one query for each.
 
     Parameters
     ----------
     members : tuple of Query
-        One for each member; each leaves out that member, if they are a user of the data.
+        One for each member; it leaves out that member, if they are a user of the data.
     names : tuple, optional
-        What members are called: a user's id, a name that was given, or "member 2".
+        The members' names: a user's id, a given name, or "member 2".
 
     Examples
     --------
     >>> ann, bob = Query(np.array([3, 1]), (7,)), Query(np.array([1, 4]), (2,))
     >>> both = Group((ann, bob))
-    >>> both.users, both.known.tolist(), both.asked(1).users
+    >>> both.users, both.known.tolist(), both.query(1).users
     ((7, 2), [1, 3, 4], (2, 7))
     """
 
@@ -142,12 +143,12 @@ class Group:
 
     @property
     def words(self) -> list[str]:
-        """The members as sentences call them."""
+        """The members' names for messages."""
         return [name if isinstance(name, str) else f"user {name!r}" for name in self.names]
 
     @property
     def ignored(self) -> tuple[Any, ...]:
-        """Ids of the histories that nobody in the data has consumed."""
+        """Ids of the histories that are not in the data."""
         return tuple(dict.fromkeys(i for query in self.members for i in query.ignored))
 
     @cached_property
@@ -157,18 +158,14 @@ class Group:
 
     @cached_property
     def known(self) -> NDArray[np.int64]:
-        """What any member has consumed, by code: these items are no candidates."""
+        """The items that any member has consumed, by code; they are no candidates."""
         return np.unique(np.concatenate([query.history for query in self.members]))
 
-    def asked(self, member: int, *, leaving_out: bool = True) -> Query:
-        """Return the query of one member, with every member left out, this one first.
+    def query(self, member: int, *, leaving_out: bool = True) -> Query:
+        """Return the query of one member, by position, with all members left out.
 
-        Parameters
-        ----------
-        member : int
-            The place of the member.
-        leaving_out : bool, default=True
-            Whether the scorer leaves users out. Otherwise the query names this member alone.
+        For a scorer that does not leave users out, `leaving_out` is False, and the query names
+        this member alone.
         """
         query = self.members[member]
         if not leaving_out:
@@ -178,13 +175,13 @@ class Group:
     def ranks(
         self, scorer: Scorer, statistics: PrecedenceStatistics, candidates: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Return the rank of every candidate for every member, members × candidates, from 1.
+        """Return the rank of each candidate for each member, members × candidates, from 1.
 
-        Candidates of equal score are ranked by popularity.
+        Popularity breaks ties.
         """
         found, out = [], scorer.leaves_users_out is True
         for member in range(len(self)):
-            query = self.asked(member, leaving_out=out)
+            query = self.query(member, leaving_out=out)
             scores = scorer.score_query(query.known_to(statistics))[candidates]
             popularity = statistics.popularity_without(query.users, query.history)[candidates]
             found.append(places_of(np.lexsort((popularity, -scores))))
@@ -199,30 +196,28 @@ def places_of(order: NDArray[np.intp]) -> NDArray[np.float64]:
 
 
 def read_group(statistics: PrecedenceStatistics, group: Any, at: Any = None) -> Group:
-    """Turn the members of a group into queries; each is a user's id, or a list of items.
+    """Resolve the members of a group to queries.
 
     Parameters
     ----------
     statistics : PrecedenceStatistics
-        What is known.
+        The statistics of the data.
     group : list, or mapping by name
-        Users by id; lists or frames of items, with or without times, for users who need not be in
-        the data.
+        User ids; or lists or frames of items, with or without times, for new users.
     at : datetime, date, text or number, optional
-        When the question is asked, for histories without times.
+        The time of the request, for histories without times.
     """
     if isinstance(group, Mapping):
         names, given = list(group), list(group.values())
     else:
-        words = "users' ids or histories (for a segment pass segment=)"
+        words = "user ids or histories (for a segment pass segment=)"
         given = check_list("group", group, words)
         names = [f"member {n}" if _is_history(each) else each for n, each in enumerate(given, 1)]
     if not given:
-        raise InputError("The group is empty: it needs at least two members.")
+        raise InputError("group is empty. Pass at least two members.")
     if len(given) == 1:
         raise InputError(
-            "A group of one is a person: ask with user= or history= instead (on the command line "
-            "without --group-guarantee)."
+            "group has one member. Pass at least two, or use user= or history= for a single user."
         )
     if not any(map(_is_history, given)):
         refuse_times(None, at, "every member of this group is a user of the data")
@@ -233,7 +228,7 @@ def read_group(statistics: PrecedenceStatistics, group: Any, at: Any = None) -> 
     for user in users:
         if users.count(user) > 1:
             known = statistics.interactions.users[user]
-            raise RepeatedMemberError(f"User {known!r} is in the group twice.")
+            raise RepeatedMemberError(f"User {known!r} is in the group twice. Pass each user once.")
     return Group(members, tuple(names))
 
 
@@ -241,23 +236,25 @@ def _member(statistics: PrecedenceStatistics, member: Any, name: Any, at: Any) -
     if not _is_history(member):
         query = resolve(statistics, member, None)
         if not len(query.history):
-            raise UnknownMembersError(f"Nothing is known of {name!r}: they have taken nothing yet.")
+            raise UnknownMembersError(
+                f"Member {name!r} has no interactions. Pass a history instead."
+            )
         return query
     if not len(member):
-        raise InputError(f"Nothing is known of {name}: their list of items is empty.")
+        raise InputError(f"The history of {name} is empty. Pass at least one item.")
     try:
         return resolve(statistics, None, member, at=at)
     except UnknownHistoryError as error:
         raise UnknownMembersError(
-            f"Nothing is known of {name}: nobody in the data took any of their items, such as "
-            f"{shown(error.items[0])}."
+            f"No item in the history of {name} is in the data, such as {shown(error.items[0])}. "
+            "Check the item ids."
         ) from error
     except InputError as error:
         raise InputError(f"The history of {name}: {error}") from error
 
 
 def _is_history(member: Any) -> bool:
-    """Return whether a member is known by a history: a list or a frame of items."""
+    """Return whether a member is a history: a list or a frame of items."""
     if hasattr(member, "columns") and Columns.Item not in member.columns:
-        raise InputError(f"A member given as a frame needs a column {Columns.Item!r}.")
+        raise InputError(f"A history in a frame needs a column {Columns.Item!r}.")
     return hasattr(member, "columns") or isinstance(member, (list, tuple, np.ndarray, pl.Series))

@@ -1,10 +1,10 @@
-"""A recommendation set: items with their p-values, and what is guaranteed."""
+"""Results: recommendation sets and short lists, for users and for groups."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -13,7 +13,7 @@ from surerec._columns import Columns, frame_of, json_number, json_rows, json_tex
 from surerec._notebook import as_pandas, bar_figure, distinct_labels, html_card
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -21,65 +21,76 @@ if TYPE_CHECKING:
     from surerec.conformal import CalibratedProbability
 
 
+_PRINTED: Final = 5
+
+
 class Hits(NamedTuple):
-    """How likely some items of a list are consumed."""
+    """Probabilities that items of a list are consumed."""
 
     probabilities: tuple[float, ...] = ()
-    """Of at least one, two and three hits; NaN for what is not calibrated."""
+    """Probabilities of at least one, two and three hits; NaN if not calibrated."""
     interval: tuple[float, float] | None = None
     """The two Venn–Abers probabilities of at least one hit."""
     about: str = ""
-    """What the probability of at least one means, or why there is none."""
+    """The meaning of the probability of at least one hit, or the reason for its absence."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class RecommendationSet:
-    """The items recommended to a user, with what is guaranteed: a set, or a short list.
+    """The items recommended to a user, best first, with their guarantee.
 
-    Made by the recommenders' ``recommend``.
+    Returned by ``recommend``. It is a sequence of item ids: ``len(picks)``, ``picks[0]``,
+    ``picks[:5]``, ``item in picks`` and ``for item in picks``. ``print(picks)`` shows the first
+    items.
 
     Attributes
     ----------
     significance : float or None
-        ε; None where no confidence was asked for.
+        ε; None for short lists and for models without a confidence.
     guarantee : Guarantee
-        What is guaranteed, and under which assumptions; ``str()`` of it is a sentence.
+        The guarantee with its assumptions; ``str(guarantee)`` states it.
     full_size : int
-        Items in the set, or for a short list in the ranking, before it was cut to ``k`` or some
-        were excluded.
+        Number of items before truncation to `k` and before exclusions.
     n_candidates : int
-        Items that were up for recommendation.
+        Number of items that could be recommended.
     highest_confidence : float
-        The highest confidence at which this profile can leave anything out.
+        The highest confidence at which any item can be left out.
     everything_qualifies : bool
-        Whether the confidence is beyond that, so that every item with a score is in the set.
+        Whether the confidence exceeds `highest_confidence`, so that the set holds every item.
     ignored : tuple
-        Ids of the history that nobody in the data has taken.
+        Ids of the history that are not in the data.
     recommender : str
-        Whose answer it is: the name in the model folder, or the paper's, such as "icrs12".
+        Name of the recommender, such as "icrs12".
     about_probability : str
-        What the probabilities mean, in words, or why there are none; empty for recommenders that
-        have none.
+        Meaning of the probabilities, or the reason for their absence.
     precision : float or None
-        Where precision is promised: which share of what is shown.
+        The nominal precision, for models that guarantee precision.
     hit_probability : float or None
-        Of a short list: the probability that at least one of its items is consumed.
+        Probability that at least one item of a short list is consumed.
     hit_probabilities : tuple of float
-        The probabilities that at least one, two and three of them are.
+        Probabilities that at least one, two and three items are consumed.
     expected_hits : float or None
-        How many of them are consumed on average.
-    about_hits : str
-        What these probabilities mean, or why a short list has none.
+        Expected number of consumed items.
+    about_hit_probability : str
+        Meaning of these probabilities, or the reason for their absence.
     unknown_items : tuple
         Ids of `items` that were skipped as unknown.
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, random_state=1)
+    >>> picks = sr.PopulationConformal("CM12").fit(films).recommend(user=7, k=5)
+    >>> len(picks), picks[0] in picks, picks[:2] == picks.items[:2]
+    (5, True, True)
     """
 
     find_columns: Callable[[], Mapping[str, NDArray[Any]]] = field(repr=False)
     """Computes :attr:`columns`."""
     size: int
-    """How many items are shown."""
+    """Number of items."""
     catalogue: pl.Series = field(repr=False)
-    """The ids of all items of the model, by code; :attr:`items` are the recommended ones."""
+    """The ids of all items of the model, by code; :attr:`items` has the recommended ones."""
     titles: pl.Series | None = field(repr=False)
     history: NDArray[np.int64] = field(repr=False)
     significance: float | None
@@ -98,21 +109,21 @@ class RecommendationSet:
 
     @cached_property
     def columns(self) -> Mapping[str, NDArray[Any]]:
-        """The columns of the frame, with items as codes: ordering takes as long as scoring."""
+        """The columns of the frame with items as codes, computed on first access."""
         return self.find_columns()
 
     @cached_property
     def hits(self) -> Hits:
-        """The probabilities of hits, computed when they are first looked at."""
+        """The probabilities of hits, computed on first access."""
         return Hits() if self.find_hits is None else self.find_hits()
 
     @property
     def hit_probability(self) -> float | None:
         """The probability that at least one of the items is consumed.
 
-        Calibrated by Venn–Abers: of the users with such a probability, that share consumes one of
-        their k best items. None without `k` or calibrated probabilities;
-        :attr:`about_hit_probability` has the reason.
+        Calibrated by Venn–Abers predictors: of the users with this probability, that share
+        consumes one of their k best items. If it is None, :attr:`about_hit_probability` has the
+        reason.
         """
         return self.hits.probabilities[0] if self.hits.probabilities else None
 
@@ -123,12 +134,12 @@ class RecommendationSet:
 
     @property
     def hit_probabilities(self) -> tuple[float | None, ...]:
-        """The probabilities that at least one, two, three of the items are consumed."""
+        """The probabilities that at least one, two and three items are consumed."""
         return tuple(None if np.isnan(each) else each for each in self.hits.probabilities)
 
     @property
     def expected_hits(self) -> float | None:
-        """How many of the items are consumed on average: the sum of their probabilities."""
+        """The expected number of consumed items: the sum of the probabilities."""
         if not self.hits.probabilities or Columns.Probability not in self.columns:
             return None
         found = float(self.columns[Columns.Probability].sum())
@@ -136,17 +147,17 @@ class RecommendationSet:
 
     @property
     def about_hit_probability(self) -> str:
-        """What :attr:`hit_probability` means, in words, or why there is none."""
+        """The meaning of :attr:`hit_probability`, or the reason for its absence."""
         return self.hits.about
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state to copy: the numbers instead of what computes them."""
+        """Return the computed values instead of the functions that compute them."""
         found = {"columns": self.columns, "hits": self.hits}
         return {**self.__dict__, **found, "find_columns": None, "find_hits": None}
 
     @cached_property
     def used(self) -> tuple[Any, ...]:
-        """Ids of the history that counted, in order."""
+        """The known ids of the history, in order."""
         return tuple(self.catalogue.gather(self.history).to_list())
 
     @property
@@ -157,19 +168,18 @@ class RecommendationSet:
     def to_frame(self) -> pl.DataFrame:
         """Return ``item_id``, ``rank``, ``score``, ``p_value``, ``entry_confidence``, ``title``.
 
-        ``p_value`` where there are p-values. With a calibration over users there are none: before
-        the title stand ``probability`` (that the item is taken within the stated future), and its
-        interval ``probability_low`` to ``probability_high``.
+        User-level calibrations have no ``p_value``. Instead they have ``probability`` (that the
+        item is consumed within the horizon) with ``probability_low`` and ``probability_high``.
         """
         return self._frame
 
     def to_dict(self, n: int | None = None) -> dict[str, Any]:
-        """Return the set as the command line's JSON and HTTP have it.
+        """Return the dictionary that ``--json`` and HTTP responses contain.
 
         Parameters
         ----------
         n : int, optional
-            How many of the items to list; by default all.
+            Number of items to include; by default all.
         """
         return {
             "recommender": self.recommender,
@@ -208,17 +218,17 @@ class RecommendationSet:
 
     @property
     def items(self) -> list[Any]:
-        """The ids, best first."""
+        """The item ids, best first."""
         return self._frame[Columns.Item].to_list()
 
     def to_pandas(self) -> Any:
-        """Return :meth:`to_frame` as a pandas frame, which needs pandas."""
+        """Return :meth:`to_frame` as a pandas frame; requires pandas."""
         return as_pandas(self._frame)
 
     def plot(self, n: int = 15) -> Any:
-        """Draw the best items as bars: their probability, or else their p-value or score.
+        """Plot the probability, p-value or score of the first n items as bars.
 
-        Gives a figure of matplotlib, the extra ``plots``.
+        Returns a matplotlib figure; requires the extra ``plots``.
         """
         shares = self._shares()
         return bar_figure(
@@ -230,7 +240,7 @@ class RecommendationSet:
         )
 
     def _shares(self) -> str:
-        """Return the name of the column to show: probability, p-value or score."""
+        """Return the column to show: probability, p-value or score."""
         for name in (Columns.Probability, Columns.PValue):
             if name in self._frame.columns and self._frame[name].is_finite().any():
                 return name
@@ -248,13 +258,13 @@ class RecommendationSet:
         return f"{len(self):,} of {self.n_candidates:,} items{at}, by {self.recommender}"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows."""
+        """Return the HTML that notebooks show."""
         shares = self._shares()
         names = distinct_labels(self._titles().to_list(), self.items)
         columns = [Columns.Rank, pl.Series("item", names, dtype=pl.String)]
         columns.append(self._frame[shares].alias(shares.replace("_", " ")))
         if self.confidence is not None:
-            columns.append(self._frame[Columns.EntryConfidence].alias("comes in above"))
+            columns.append(self._frame[Columns.EntryConfidence].alias("entry confidence"))
         bar = None if shares == Columns.Score else shares.replace("_", " ")
         hit = self.hit_probability
         title = self._title() if hit is None else f"{self._title()}; {hit:.1%} for at least one hit"
@@ -263,27 +273,51 @@ class RecommendationSet:
     def __len__(self) -> int:
         return self.size
 
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.items)
+
+    def __contains__(self, item: object) -> bool:
+        return item in self.items
+
+    def __getitem__(self, rank: int | slice) -> Any:
+        return self.items[rank]
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.to_dict() == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __str__(self) -> str:
+        shares = self._shares()
+        values = self._frame[shares].head(_PRINTED).fill_null(float("nan")).to_list()
+        lines = [
+            f"{rank:>2}. {title}  ({shares.replace('_', '-')} {value:.3g})"
+            for rank, (title, value) in enumerate(zip(self._titles(), values, strict=False), 1)
+        ]
+        more = [f"    and {len(self) - _PRINTED:,} more"] if len(self) > _PRINTED else []
+        return "\n".join([self._title(), *lines, *more])
+
     def __repr__(self) -> str:
         at = "" if self.confidence is None else f" at confidence {self.confidence:g}"
-        threshold = "" if len(self) == self.full_size else f", cut from {self.full_size:,}"
-        return f"RecommendationSet({len(self):,} of {self.n_candidates:,} items{at}{threshold})"
+        full = "" if len(self) == self.full_size else f", truncated from {self.full_size:,}"
+        return f"{type(self).__name__}({len(self):,} of {self.n_candidates:,} items{at}{full})"
 
 
-@dataclass(frozen=True, repr=False, kw_only=True)
+@dataclass(frozen=True, repr=False, eq=False, kw_only=True)
 class GroupSet(RecommendationSet):
-    """The items recommended to a group; see :class:`RecommendationSet` for what else it has.
+    """The items recommended to a group; see :class:`RecommendationSet` for other attributes.
 
     Attributes
     ----------
     members : tuple
-        The members: ids of users, names that were given, or "member 2".
+        The members: user ids, the given names, or "member 2".
     satisfaction : tuple of float
-        For each member the share of their own best items, as many as there are in the set, that is
-        in it: 1 for who would have got the same alone. NaN if the set is empty.
+        For each member, the share of their own n best items that is in the set of n items: 1 if
+        they would receive the same set alone. NaN if the set is empty.
     group_guarantee : str
-        What is promised to the group, by name.
+        Name of the guarantee.
     formed : str
-        Which groups the promise is about, in words.
+        The groups that the guarantee covers.
     """
 
     members: tuple[Any, ...]
@@ -291,9 +325,9 @@ class GroupSet(RecommendationSet):
     group_guarantee: str
     formed: str
     values: NDArray[np.float64] = field(repr=False)
-    """What each item is worth to each member, members × items: from 1 for their best, down to 0."""
+    """The value of each item to each member, members × items: from 1 (best) to 0."""
     member_ranks: NDArray[np.float64] = field(repr=False)
-    """Its rank for each member."""
+    """The rank of each item for each member, members × items."""
 
     @property
     def covered(self) -> bool:
@@ -307,7 +341,7 @@ class GroupSet(RecommendationSet):
         return None if np.isnan(found).all() else self.members[int(np.nanargmin(found))]
 
     def to_dict(self, n: int | None = None) -> dict[str, Any]:
-        """Return the set as the command line's JSON and HTTP have it; see the base class."""
+        """Return the dictionary of the base class, with the members and their satisfaction."""
         served = zip(self.members, self.satisfaction, strict=True)
         return {
             **super().to_dict(n),
@@ -330,8 +364,8 @@ class GroupSet(RecommendationSet):
     def by_member(self) -> pl.DataFrame:
         """Return ``item_id``, ``member``, ``rank`` and ``value`` of every item for every member.
 
-        ``rank`` is its place among all items that no member has taken, for that member alone, and
-        ``value`` the same from 1 for the best down to 0.
+        ``rank`` is the item's rank for that member alone, among all items that no member has
+        consumed. ``value`` is a logarithmic scale of the rank, from 1 (best) to 0.
         """
         n, m = len(self), len(self.members)
         return pl.DataFrame(
@@ -344,8 +378,7 @@ class GroupSet(RecommendationSet):
         )
 
     def __repr__(self) -> str:
-        whom = f", for {len(self.members)} members"
-        return f"GroupSet{super().__repr__().removeprefix('RecommendationSet')[:-1]}{whom})"
+        return f"{super().__repr__()[:-1]}, for {len(self.members)} members)"
 
 
 def result_columns(assessment: Assessment, order: NDArray[np.intp]) -> dict[str, NDArray[Any]]:
@@ -364,7 +397,7 @@ def result_columns(assessment: Assessment, order: NDArray[np.intp]) -> dict[str,
 
 
 def batch_columns(best: BestOfMany) -> dict[str, NDArray[Any]]:
-    """Return the columns of a result for many users, with items as codes."""
+    """Return the columns of results for many users, with items as codes."""
     return {
         Columns.Item: best.items,
         Columns.Rank: best.ranks,
@@ -377,7 +410,7 @@ def batch_columns(best: BestOfMany) -> dict[str, NDArray[Any]]:
 
 
 def p_value_column(p_values: NDArray[np.float64] | None) -> dict[str, NDArray[Any]]:
-    """Return the column of p-values; no column where there are none."""
+    """Return the column of p-values, or no column if there are none."""
     return {} if p_values is None else {Columns.PValue: p_values}
 
 
@@ -389,7 +422,7 @@ def _probability_columns(probabilities: CalibratedProbability | None) -> dict[st
 def result_frame(
     columns: Mapping[str, NDArray[Any]], item_ids: pl.Series, titles: pl.Series | None = None
 ) -> pl.DataFrame:
-    """Build the frame of a result, with the items' own ids; missing numbers are null."""
+    """Build the frame of a result with item ids and titles; missing numbers are null."""
     codes = columns[Columns.Item]
     frame = frame_of({**columns, Columns.Item: item_ids.gather(codes)})
     if titles is None:
@@ -400,6 +433,6 @@ def result_frame(
 def stacked(
     parts: Sequence[Mapping[str, NDArray[Any]]],
 ) -> tuple[dict[str, NDArray[Any]], NDArray[np.int64]]:
-    """Return the columns of several results as one, and whose each row is."""
+    """Concatenate the columns of several results, and return the owner of each row."""
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     return columns, np.repeat(np.arange(len(parts)), [len(part[Columns.Item]) for part in parts])

@@ -1,4 +1,4 @@
-"""User-level calibration: its settings, segments, and how a scorer is calibrated on users."""
+"""User-level calibration: parameters, segments, and the calibration of a scorer."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ if TYPE_CHECKING:
     from surerec.precedence import PrecedenceStatistics
 
 SegmentSpec: TypeAlias = "int | str | tuple[str, int] | list[str | int]"
-"""The number of segments by history length; or a column of the users' own; or both."""
-_MOST_GROUPS: Final = 10_000
+"""The number of segments by history length, a column of users, or both."""
+_MOST_SEGMENTS: Final = 10_000
 _MOST_DAYS: Final = 1_000_000
-"""Of a window: it ends in the calendar, which has hardly four times as many."""
+"""The longest window; datetimes cover hardly four times as much."""
 
 
 @dataclass(frozen=True)
 class Statement:
-    """What a guarantee says beside its numbers: whom it covers, and of which future it speaks."""
+    """What a guarantee states besides its numbers: covered users and held-out interactions."""
 
     coverage: UserCoverage
     about: str = ""
-    """The held-out interactions in words, where neither horizon nor window says it."""
+    """Description of the held-out interactions, if horizon and window do not describe them."""
     lacking: str = UserCalibration.lacking
-    """What an item was that no set can hold, in words."""
+    """Description of items that no set can contain."""
 
 
 @dataclass(frozen=True)
 class UserLevel:
-    """The settings of a user-level calibration; see :class:`PopulationConformal`."""
+    """The parameters of a user-level calibration; see :class:`PopulationConformal`."""
 
     guarantee: str | GuaranteeKind
     horizon: Horizon
@@ -61,7 +61,7 @@ class UserLevel:
 
     @classmethod
     def of(cls, estimator: Any, threshold: ThresholdUnit) -> UserLevel:
-        """Return the settings of an estimator, with its cut; refuse impossible ones."""
+        """Return the validated parameters of an estimator, with its threshold unit."""
         given = {name: getattr(estimator, name) for name in cls.__dataclass_fields__}
         found = cls(**{**given, "threshold": threshold})
         check_random_state(found.random_state)
@@ -72,14 +72,14 @@ class UserLevel:
         check_whole("n_calibration", found.n_calibration)
         check_whole("min_history", found.min_history)
         if found.window is not None:
-            must = f"a number of days above 0, and {_MOST_DAYS:,} at the most"
+            must = f"a number of days above 0 and at most {_MOST_DAYS:,}"
             check_number("window", found.window, 0, _MOST_DAYS, must, ends=(False, True))
         return found
 
     def calibration_from(
         self, state: State, says: Statement, statistics: PrecedenceStatistics
     ) -> UserCalibration:
-        """Return the calibration that was saved; KeyError or ValueError if it is not its state."""
+        """Restore a calibration from its state; raise KeyError or ValueError on a mismatch."""
         column = parse_segments(self.segments)[0]
         return self._kind.from_state(state, statistics, column, **self._stated(says))
 
@@ -108,20 +108,20 @@ class UserLevel:
         segments: Segmentation | None,
         listed: NamedItems | None = None,
     ) -> UserCalibration:
-        """Return a scorer's calibration on a sample of users.
+        """Calibrate a scorer on a sample of users.
 
         Parameters
         ----------
         sample : Sample
             The scorer and its calibration users.
         says : Statement
-            What the guarantee says.
+            The statement of the guarantee.
         serving : PrecedenceStatistics
-            Those that answer later, which have the users' codes.
+            The statistics that serve requests, with the users' codes.
         segments : Segmentation or None
             The segment of each user.
         listed : NamedItems, optional
-            Calibrate on what these users consumed of an item list.
+            An item list to calibrate on.
         """
         there = None
         if listed is not None:
@@ -148,16 +148,16 @@ class UserLevel:
     def group_model(
         self, calibration: Calibration, sample: Callable[[Any], Sample], *, held_out: bool
     ) -> CalibratedGroups:
-        """Return what calibrates on groups of the users whom a calibration covers.
+        """Return the group model of the users whom a calibration covers.
 
         Parameters
         ----------
         calibration : Calibration
-            The calibration on users.
+            The user-level calibration.
         sample : callable
-            Returns the users who may be in a group, of a fitted model.
+            Returns the users of a fitted model who may be in a group.
         held_out : bool
-            Whether a scorer that leaves nobody out learned nothing of what is held out of it.
+            Whether held-out interactions are unknown to a scorer that cannot leave users out.
         """
         future = members_future(check_horizon(self.horizon), self.window)
         return CalibratedGroups(
@@ -173,7 +173,7 @@ class UserLevel:
 
 
 def members_future(horizon: Horizon, window: float | None) -> str:
-    """Return the held-out interactions of a group's members in words.
+    """Return the description of the held-out interactions of a group's members.
 
     Examples
     --------
@@ -191,7 +191,7 @@ def members_future(horizon: Horizon, window: float | None) -> str:
 
 
 def parse_segments(segments: object) -> tuple[str | None, int]:
-    """Return the column of segments, if there is one, and their number by known items.
+    """Return the segment column, or None, and the number of segments by history length.
 
     Examples
     --------
@@ -203,31 +203,30 @@ def parse_segments(segments: object) -> tuple[str | None, int]:
     if isinstance(segments, (tuple, list)):
         if len(segments) == 2 and isinstance(segments[0], str) and segments[0].strip():  # noqa: PLR2004
             return segments[0], check_whole(
-                "the number in segments", segments[1], highest=_MOST_GROUPS
+                "the number in segments", segments[1], highest=_MOST_SEGMENTS
             )
     elif not isinstance(segments, str):
-        return None, check_whole("segments", segments, highest=_MOST_GROUPS)
+        return None, check_whole("segments", segments, highest=_MOST_SEGMENTS)
     raise InputError(
-        f"segments is {segments!r}; it must be a number of segments by history length, the "
-        'name of a column of users, such as "country", or both, such as ("country", 3).'
+        f"segments is {segments!r}. Pass a number of segments by history length, the name of a "
+        'column of users, such as "country", or both, such as ("country", 3).'
     )
 
 
 def read_segments(segments: object, given: Any, interactions: Interactions) -> Segmentation | None:
-    """Return the segment of each user; None where there are none by a column."""
+    """Return the segment of each user; None if segments are by history length only."""
     column = parse_segments(segments)[0]
     if column is None and given is not None:
         raise InputError(
-            "user_segments was given, and segments is a number: name their column, as in "
+            "user_segments was given, but segments is a number. Name their column, as in "
             'segments="country".'
         )
     if column is None:
         return None
     if given is None:
         raise InputError(
-            f"segments is {segments!r}: fit needs the {column} of each user. Pass "
-            "fit(…, user_segments=…) with a mapping, a frame or a file (--segments-file on the "
-            "command line)."
+            f"segments is {segments!r}, so fit needs the {column} of each user. Pass "
+            "user_segments= (--segments-file), a mapping, a frame or a file."
         )
     return read_user_segments(given, column, interactions.users)
 
@@ -235,7 +234,7 @@ def read_segments(segments: object, given: Any, interactions: Interactions) -> S
 def renewed_segments(
     before: Segmentation, given: Any, past: PrecedenceStatistics, now: Interactions
 ) -> Segmentation:
-    """Return the groups of users as they are now: those given, else those that they had."""
+    """Return the given segments of users, or else their previous segments."""
     if given is not None:
         return read_user_segments(given, before.column, now.users)
     return before if past.interactions is now else before.moved(codes_in(past, now)[0])

@@ -1,4 +1,4 @@
-"""Anybody's model behind the questions of surerec, with a guarantee calibrated over users."""
+"""Wrapped recommenders: models of other libraries with user-level calibration."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from surerec.recommenders._model import FittedModel
 
 Repeats: TypeAlias = Literal["error", "drop"]
-"""How `calibrate` treats future rows of items that the user has in the past."""
+"""How `calibrate` treats future items that the user has in the past."""
 
 _WRAPPED: Final = "wrapped_"
 _PROBE: Final = {"probe": ArraySchema("float64", (None, None))}
@@ -70,22 +70,22 @@ _PROBE: Final = {"probe": ArraySchema("float64", (None, None))}
 
 @dataclass(eq=False, repr=False)
 class WrappedRecommender(Recommender):
-    """Recommendation sets of somebody's own model, calibrated over users; see :func:`wrap`.
+    """Recommendation sets of a wrapped model, with user-level calibration; see :func:`wrap`.
 
     Attributes
     ----------
     model_ : FittedModel
-        What answers.
+        The fitted model.
     wrapped_ : object
         The wrapped model that serves: the given one after `calibrate`, a copy after `fit`.
-    covers_ : {"fit", "newcomers"}
-        Whom the promise is about.
+    covers_ : {"fit", "new-users"}
+        The users whom the guarantee covers.
     calibration_ : CalibrationUsers
-        What is kept of the calibration users.
+        The calibration users with their outcomes.
     """
 
     _unfitted = (
-        "This model is not calibrated yet: call calibrate(past, future) or fit(interactions) first."
+        "This model is not calibrated. Call calibrate(past, future) or fit(interactions) first."
     )
 
     model: Any
@@ -108,7 +108,7 @@ class WrappedRecommender(Recommender):
     _about: About = field(init=False)
     _adapted: tuple[tuple[Any, ...], Adapter] | None = field(init=False, default=None)
     _sample: Sample | None = field(init=False, default=None)
-    """What item lists and groups are calibrated on; a folder does not have it."""
+    """The data to calibrate item lists and groups on; a folder does not store it."""
 
     @timed("Fitted")
     def fit(
@@ -119,17 +119,17 @@ class WrappedRecommender(Recommender):
         user_segments: Any = None,
         item_lists: Mapping[str, Iterable[Any]] | None = None,
     ) -> Self:
-        """Fit a copy of the model on the past, and calibrate it on the future of some users.
+        """Fit a copy of the model on the past, and calibrate it on held-out interactions.
 
         Parameters
         ----------
         data : Interactions, frame or path
-            Everybody's profiles. The past of calibration users, at most half of the users, ends
-            before their last part, or with `window` everybody's before the last days.
+            All interactions. Held out are the last items of the calibration users (at most half of
+            the users), or with `window` the last days of all users.
         y : ignored
-            There for scikit-learn.
+            For compatibility with scikit-learn.
         user_segments, item_lists
-            The group of each user, and named lists; see :meth:`PopulationConformal.fit`.
+            Segments and item lists; see :meth:`PopulationConformal.fit`.
 
         Returns
         -------
@@ -138,30 +138,30 @@ class WrappedRecommender(Recommender):
         self._validate()
         adapter, whole = self._adapter(), _interactions(data)
         covers = self._covers(adapter)
-        recipe = WrappedMeasure(adapter, by_user=covers == "fit")
-        if not recipe.refits:
+        measure = WrappedMeasure(adapter, by_user=covers == "fit")
+        if not measure.refits:
             raise InputError(
-                f"{recipe.name} comes fitted, and no copy of it can be fitted: call "
+                f"{measure.name} is fitted already, and surerec cannot fit a copy. Call "
                 "calibrate(past, future)."
             )
-        if covers == "newcomers" and not adapter.folds_in:
+        if covers == "new-users" and not adapter.folds_in:
             checks.refuse_new_users(adapter)
         chosen, served, about = self._cut_apart(whole, covers)
         about = replace(about, knows_all=adapter.knows_all)
         fitted = served
-        if covers == "newcomers":
+        if covers == "new-users":
             fitted = served.without_users(chosen.users)
         elif self.window is None:
             fitted = served.keeping(~chosen.future_rows())
         with stage("learning"):
-            known, scorer = self._fit_copy(recipe, served, fitted)
+            known, scorer = self._fit_copy(measure, served, fitted)
         segments = read_segments(self.segments, user_segments, known.interactions)
         self.model_ = self._calibrated(Sample(scorer, known, chosen), about, segments)
         if self.refit:
             with stage("learning"):
-                known, scorer = self._fit_copy(recipe, whole, whole)
+                known, scorer = self._fit_copy(measure, whole, whole)
             segments = read_segments(self.segments, user_segments, known.interactions)
-            assumes = f"{scorer.name} as fitted on everything ranks as the calibrated one did"
+            assumes = f"{scorer.name} refitted on all data ranks like the calibrated model"
             self._about = replace(about, future="", assumes=assumes)
             says = self._about.says(scorer)
             calibration = replace(
@@ -174,27 +174,27 @@ class WrappedRecommender(Recommender):
         return self._add_item_lists(item_lists)
 
     def _fit_copy(
-        self, recipe: WrappedMeasure, served: Interactions, fitted: Interactions
+        self, measure: WrappedMeasure, served: Interactions, fitted: Interactions
     ) -> tuple[PrecedenceStatistics, WrappedScorer]:
         items = None
         if self.items is not None:
-            items = ids_of(self.items, None, "item", recipe.name)
+            items = ids_of(self.items, None, "item", measure.name)
         known = on_catalogue(served, fitted, items)
         profiles = on_catalogue(fitted, fitted, items).interactions
-        return known, recipe.scorer(profiles, known.interactions)
+        return known, measure.scorer(profiles, known.interactions)
 
     def _cut_apart(self, whole: Interactions, covers: Covers) -> tuple[Cases, Interactions, About]:
-        """Choose calibration users; give them, what is known when they are asked, and of what."""
+        """Return calibration users, the interactions that serve them, and their description."""
         about = About(covers)
         if self.window is None:
             cases = profile_cases(whole, self.horizon, min_history=self.min_history)
-            # People of the fit are treated alike only if few are treated as calibration users.
+            # At most half calibrate, so that calibration users resemble the other users of the fit.
             chosen = self._sampled(cases, at_most_half=True)
             return chosen, whole, replace(about, set_aside=covers == "fit")
         end = int(whole.times.max()) + 1
         begin = end - int(self.window * DAY)
         cases = window_cases(whole, begin, end, self.horizon, min_history=self.min_history)
-        chosen = self._sampled(cases, at_most_half=covers == "newcomers")
+        chosen = self._sampled(cases, at_most_half=covers == "new-users")
         about = replace(about, future=checks.days_from(begin, self.window, self.horizon))
         return chosen, whole.until(begin), about
 
@@ -212,22 +212,20 @@ class WrappedRecommender(Recommender):
         item_lists: Mapping[str, Iterable[Any]] | None = None,
         repeats: Repeats = "error",
     ) -> Self:
-        """Calibrate a fitted model on what people took after what it was fitted on.
+        """Calibrate a fitted model on interactions that it was not fitted on.
 
         Parameters
         ----------
         past : Interactions, frame or path
-            What is known of people: what the model was fitted on, or, of people whom it was not
-            fitted on, their histories.
+            The interactions that the model was fitted on; or the histories of users who were not
+            in its fit.
         future : Interactions, frame or path
-            What they took then, which the model must not know.
+            The later interactions of these users, unknown to the model.
         user_segments, item_lists
-            The group of each user, and named lists; see :meth:`PopulationConformal.fit`.
-
+            Segments and item lists; see :meth:`PopulationConformal.fit`.
         repeats : {"error", "drop"}, default="error"
-            How to treat rows of the future whose item the user has in the past. The guarantee is
-            of items new to the user: "drop" leaves them out, warns with their count, and states it
-            in the guarantee.
+            How to treat future items that the user has in the past, as the guarantee is about new
+            items. "drop" removes them, warns with their number, and states it in the guarantee.
 
         Returns
         -------
@@ -237,7 +235,7 @@ class WrappedRecommender(Recommender):
         ------
         InputError
             If the future repeats items of a user's past and `repeats` is "error", if ids do not
-            match the model's, or if nobody is left to calibrate.
+            match the model's, or if there are no calibration users.
         """
         self._validate()
         check_choice("repeats", repeats, get_args(Repeats))
@@ -254,19 +252,19 @@ class WrappedRecommender(Recommender):
         cases = cases[in_fit[cases.users] == (covers == "fit")]
         if not len(cases):
             raise InputError(
-                f"Nobody with a future {'was' if covers == 'fit' else 'was not'} in the fit of "
-                f"{adapter.name}, so nobody calibrates it: users= or covers= may be wrong."
+                f"No user with future items {'was' if covers == 'fit' else 'was not'} in the fit "
+                f"of {adapter.name}, so there are no calibration users. Check users= and covers=."
             )
         chosen = self._sampled(cases, at_most_half=False)
         statistics = on_catalogue(known, known, adapter.catalogue)
-        by_user, knows_all = covers == "fit", adapter.knows_all or covers == "newcomers"
+        by_user, knows_all = covers == "fit", adapter.knows_all or covers == "new-users"
         scorer = of_fitted(
             adapter, statistics.interactions, in_fit, by_user=by_user, knows_all=knows_all
         )
         about = About(
             covers,
             future=checks.what_follows(known, later, self.horizon),
-            assumes=f"{adapter.name} learned nothing from their future{_without(dropped)}",
+            assumes=f"{adapter.name} was not trained on their future items{_without(dropped)}",
             knows_all=knows_all,
         )
         sample = Sample(self._completed(scorer, statistics), statistics, chosen)
@@ -277,12 +275,12 @@ class WrappedRecommender(Recommender):
     def _calibrated(
         self, sample: Sample, about: About, segments: Segmentation | None
     ) -> FittedModel:
-        """Return the model that a sample of users calibrates."""
+        """Calibrate on a sample of users, and return the model."""
         known, scorer = sample.past, cast("WrappedScorer", sample.scorer)
         found = self._settings().calibrate(sample, about.says(scorer), known, segments)
         if not len(found.users):
             raise InputError(
-                f"Not one item that the calibration users took is known to {scorer.name}."
+                f"{scorer.name} knows no future item of the calibration users. Check the item ids."
             )
         checks.refuse_constant(scorer, known, found.users)
         self._sample, self._about = sample, about
@@ -293,14 +291,13 @@ class WrappedRecommender(Recommender):
         sample = _kept_sample(self._sample, model)
         return self._settings().calibrate(sample, says, model.statistics, model.segments, listed)
 
-    def recipe(self) -> WrappedMeasure:
-        """Return what fits a copy of the model."""
+    def _measure(self) -> WrappedMeasure:
         adapter = self._adapter()
-        covers = self._about.covers if self.is_fitted else self._covers(adapter)
+        covers = self._about.covers if self.__sklearn_is_fitted__() else self._covers(adapter)
         return WrappedMeasure(adapter, by_user=covers == "fit")
 
     def _adapter(self, *, again: bool = False) -> Adapter:
-        """Return the adapter of the model, or of the model as it is now (lists are read once)."""
+        """Return the adapter of the model; `again` adapts it anew, except lists, read once."""
         given = (self.model, self.items, self.users, self.name)
         kept = self._adapted
         if (
@@ -316,14 +313,13 @@ class WrappedRecommender(Recommender):
         return kept[1]
 
     def _covers(self, adapter: Adapter) -> Covers:
-        """Return whom `fit` is to cover: users of the fit if the model keeps something of them."""
+        """Return whom `fit` covers: users of the fit if the model stores them."""
         if self.covers is not None:
             return self.covers
-        return "fit" if adapter.knows_users else "newcomers"
+        return "fit" if adapter.knows_users else "new-users"
 
-    def default_name(self) -> str:
-        """Return a name such as "recall-als"."""
-        return f"{find_guarantee(self.guarantee).prefix}-{self.recipe().name}".lower()
+    def _default_name(self) -> str:
+        return f"{find_guarantee(self.guarantee).prefix}-{self._measure().name}".lower()
 
     def _settings(self) -> UserLevel:
         threshold = self.threshold
@@ -337,15 +333,15 @@ class WrappedRecommender(Recommender):
         self._settings()
         if check_flag("refit", self.refit) and self.window is None:
             raise InputError(
-                "refit=True needs window=: fitted again on the items that calibrated it, nothing "
-                "is known of how a model ranks."
+                "refit=True needs window=. Without it the model would be refitted on its own "
+                "calibration items, and the guarantee would not hold."
             )
         if self.name is not None and not check_kind("name", self.name, str, "a text").strip():
-            raise InputError("name is empty; name the model as its readers know it.")
+            raise InputError("name is empty. Pass a name for guarantees and reports.")
         if self.fallback is not None:
             check_fallback(self.fallback)
             if not isinstance(self._adapter(), ListsAdapter):
-                raise InputError("fallback= completes lists, and this model is not one of lists.")
+                raise InputError("fallback= needs a frame or file of lists. Omit it.")
 
     @property
     def wrapped_(self) -> Any:
@@ -354,15 +350,14 @@ class WrappedRecommender(Recommender):
 
     @property
     def covers_(self) -> Covers:
-        """Whom the guarantee is about."""
-        self.require_fit()
+        """The users whom the guarantee covers."""
         return self._about.covers
 
     def _wrapped_scorer(self) -> WrappedScorer:
         return cast("WrappedScorer", self.scorer_)
 
     def _completed(self, scorer: WrappedScorer, statistics: PrecedenceStatistics) -> WrappedScorer:
-        """Return a scorer whose lists are completed by what is known, if that is asked for."""
+        """Return a scorer whose lists are completed by `fallback`, if it is given."""
         adapter = scorer.adapter
         if self.fallback is None or not isinstance(adapter, ListsAdapter):
             return scorer
@@ -371,9 +366,9 @@ class WrappedRecommender(Recommender):
 
     @property
     def floor_(self) -> float:
-        """The smallest ε that can be guaranteed: what no set can hold is missed at any."""
+        """The smallest ε that can be guaranteed, because no set contains unknown items."""
         if find_guarantee(self.guarantee).tested:
-            raise InputError("What promises precision has no smallest ε: it tests each precision.")
+            raise InputError("A precision guarantee has no smallest ε. Use guarantee='recall'.")
         return self.calibration_.curve(self.guarantee).lowest_level()
 
     def _in_words(self, value: Any) -> str:
@@ -390,13 +385,12 @@ class WrappedRecommender(Recommender):
             **super()._stored_params(),
             "model": {adapter.stored: adapter.name}
             if adapter.stored
-            else {OWN: self.recipe().name},
+            else {OWN: self._measure().name},
             "items": None,  # the statistics have them
             "users": None,
         }
 
-    def group_model(self, calibration: Calibration) -> CalibratedGroups:
-        """Return what calibrates on groups of users."""
+    def _group_model(self, calibration: Calibration) -> CalibratedGroups:
         sample = partial(_kept_sample, self._sample)
         return self._settings().group_model(calibration, sample, held_out=True)
 
@@ -407,20 +401,20 @@ class WrappedRecommender(Recommender):
             mine |= State({"probe": checks.probe(scorer, self.statistics_, self.calibration_)})
         return super()._state() | mine.under(_WRAPPED)
 
-    def restore(self, statistics: PrecedenceStatistics, state: State) -> Self:
-        """Restore it as it was saved; refuse another model than the one that was calibrated."""
+    def _restore(self, statistics: PrecedenceStatistics, state: State) -> Self:
+        """Restore the model, and check that the given model is the calibrated one."""
         mine, state = state.split(_WRAPPED)
         is_stored = isinstance(self.model, dict)
         check_arrays("a wrapped model", {} if is_stored else _PROBE, mine.arrays)
         self._about, self._sample = About.from_text(mine.texts["about"]), None
-        super().restore(statistics, state)
+        super()._restore(statistics, state)
         if not is_stored:
             before = mine.arrays["probe"]
             checks.check_same(self._wrapped_scorer(), self.statistics_, self.calibration_, before)
         return self
 
-    def scorer_from(self, statistics: PrecedenceStatistics, state: State) -> WrappedScorer:
-        """Return the scorer of the given model, or of the arrays that were saved."""
+    def _scorer_from(self, statistics: PrecedenceStatistics, state: State) -> WrappedScorer:
+        """Return the scorer of the given model, or of the saved arrays."""
         columns, rows, of_model = read_lines(state, statistics)
         profiles = statistics.interactions
         items = IdMap(profiles.items.ids.gather(np.argsort(columns)), noun="item")
@@ -436,70 +430,66 @@ class WrappedRecommender(Recommender):
         scorer = WrappedScorer(adapter, columns, rows, by_user=by_user, knows_all=adapter.knows_all)
         return self._completed(scorer, statistics)
 
-    def calibration_from(
+    def _calibration_from(
         self, statistics: PrecedenceStatistics, scorer: Scorer, state: State
     ) -> UserCalibration:
-        """Return the calibration that was saved."""
         says = self._about.says(cast("WrappedScorer", scorer))
         return self._settings().calibration_from(state, says, statistics)
 
 
 def wrap(model: Any, **settings: Any) -> WrappedRecommender:
-    """Return a recommender around anybody's model: its sets, with a promise calibrated over users.
+    """Wrap a model of any library in a recommender with user-level calibration.
 
-    Then `calibrate` it, if the model is fitted, on the future of what it was fitted on; or `fit` a
-    copy of it and calibrate that, in one go. The model itself is never changed.
+    For a fitted model call `calibrate` with later interactions. Otherwise call `fit`, which fits
+    and calibrates a copy. The model itself is never changed.
 
     Parameters
     ----------
     model : object
-        A model of implicit (ALS, BPR, LMF, item-item), of RecTools or LensKit;
-        :class:`surerec.adapters.Factors` or :class:`surerec.adapters.ItemItem`, arrays of your
-        own; something with ``score(history)``; a function of one history, or of a list of them,
-        that returns scores; or a frame or file of ``user_id``, ``item_id`` and ``score``, complete
-        or with the best of each user only, from any system. Histories are lists of item ids in time
-        order, and scores are in the order of `items`.
+        A model of implicit (ALS, BPR, LMF, item-item), RecTools or LensKit; arrays in
+        :class:`surerec.adapters.Factors` or :class:`surerec.adapters.ItemItem`; an object with
+        ``score(history)``; a function that returns scores for one history or a list of them; or a
+        frame or file of ``user_id``, ``item_id`` and ``score``, complete or with each user's best
+        items. Histories are lists of item ids in time order; scores are in the order of `items`.
     items, users : iterable of ids, optional
-        Which ids the columns and rows of a fitted model are; by default their numbers: item ids
-        that cannot be column numbers are refused, and those that seem not to be are warned of
-        (:class:`surerec.errors.AssumedIdsWarning`). With `fit`, `items` is the catalogue: by
-        default what somebody took in what the copy is fitted on.
-    covers : {"fit", "newcomers"}, optional
-        Whom the promise is about: people of the fit, of whose future nothing was in it, or people
-        whom the model was not fitted on and scores by their history. By default whoever can
-        calibrate it: `calibrate` looks for the users of the past in `users`, and takes the past for
-        what the model was fitted on if it keeps none; `fit` covers people of the fit if the model
-        keeps something of each (matrix factorisation), else newcomers.
-    guarantee : {"recall", "hit"} or Promise, default="recall"
-        What is kept below ε; see :class:`PopulationConformal`.
+        The ids of the columns and rows of a fitted model; by default their numbers. Item ids that
+        cannot be column numbers raise an error; doubtful ones a warning
+        (:class:`surerec.errors.AssumedIdsWarning`). With `fit`, `items` is the catalogue; by
+        default all items of the data that the copy is fitted on.
+    covers : {"fit", "new-users"}, optional
+        The users whom the guarantee covers: users of the fit, or users whom the model scores by
+        their history only. By default, `calibrate` looks up the users of the past in `users`; a
+        model that stores no users is assumed to be fitted on the past. `fit` covers users of the
+        fit if the model stores them (matrix factorisation), else new users.
+    guarantee : {"recall", "hit", "precision"} or GuaranteeKind, default="recall"
+        The guarantee; see :class:`PopulationConformal`.
     horizon : float or int, default=0.4
-        The future: a share of a profile, or so many next items. `calibrate` has it cut already: a
-        share means all of it.
+        The held-out interactions: a share of a profile, or a number of next items. With
+        `calibrate` a share means the whole future.
     threshold : {"rank", "score"}, optional
-        By default "rank", unless the model has a ``value(scores, history_length)`` that compares
-        between people.
+        By default "rank", unless the model has a method ``value(scores, history_length)`` that is
+        comparable between users.
     segments : int, default=1
-        Separate thresholds for so many groups of people by the number of their known items.
+        Separate thresholds for that many segments of users by history length.
     window : float, optional
-        `fit` cuts by the calendar: the last so many days calibrate what was fitted before.
+        `fit` uses a temporal split: the last `window` days calibrate a fit on the data before.
     n_calibration : int, default=2000
-        How many calibration users at most.
+        The maximum number of calibration users.
     min_history : int, default=5
-        People of whom less is known neither calibrate nor are promised anything.
+        Users with fewer known items neither calibrate nor have a guarantee.
     random_state : int, default=0
-        Of the choice of calibration users.
+        Seed of the random choice of calibration users.
     refit : bool, default=False
-        Whether `fit` with a `window` ends by fitting a copy on everything. The guarantee then
-        assumes that it ranks as the calibrated one did.
+        Whether `fit` with `window` finally fits a copy on all data. The guarantee then assumes that
+        it ranks like the calibrated model.
     fallback : str, optional
-        What completes lists that do not hold every item, from the past that `calibrate` is given:
-        "popularity", or one of the 17 measures. Without it what is in no list is missed, and
-        ``floor_`` tells the smallest ε that can be promised.
+        Completes lists that lack items: "popularity", or one of the 17 measures, computed on the
+        past. Without it, unlisted items are missed, and ``floor_`` is the smallest ε.
     name : str, optional
-        What guarantees, reports and messages call the model; by default the name of its class or
+        The name of the model in guarantees, reports and messages; by default that of its class or
         function.
     verbose : int, default=0
-        Print the stages of a fit with their times on stderr (1), and the loops in them (2).
+        1 prints the stages of `fit` with their times on stderr, 2 also progress bars.
 
     Returns
     -------
@@ -508,7 +498,7 @@ def wrap(model: Any, **settings: Any) -> WrappedRecommender:
     Raises
     ------
     InputError
-        If the model is of an unknown kind, or a setting is impossible.
+        If the kind of the model is unknown, or a parameter is invalid.
 
     Examples
     --------
@@ -517,8 +507,8 @@ def wrap(model: Any, **settings: Any) -> WrappedRecommender:
     >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, random_state=1)
     >>> class Popular:
     ...     def fit(self, interactions):
-    ...         taken = interactions.item_codes
-    ...         self.counts = np.bincount(taken, minlength=interactions.n_items)
+    ...         codes = interactions.item_codes
+    ...         self.counts = np.bincount(codes, minlength=interactions.n_items)
     ...     def score(self, history):
     ...         return self.counts
     >>> sure = sr.wrap(Popular()).fit(films)
@@ -532,15 +522,15 @@ def wrap(model: Any, **settings: Any) -> WrappedRecommender:
         name: list(value) if isinstance(value, Iterator) else value
         for name, value in settings.items()
     }
-    return WrappedRecommender(model, **kept).set_params()  # which checks all of them
+    return WrappedRecommender(model, **kept).set_params()  # which validates them
 
 
 def _kept_sample(sample: Sample | None, _: FittedModel) -> Sample:
-    """Return the calibration users, which only the process that calibrated on them has."""
+    """Return the calibration users; a loaded model no longer has them."""
     if sample is None:
         raise InputError(
-            "A saved wrapped model does not hold what its calibration users consumed: add item "
-            "lists (allow(…) or item_lists=) and groups (calibrate_groups(…)) before saving it."
+            "A loaded wrapped model lacks the interactions of its calibration users. Call "
+            "add_item_list and calibrate_groups before saving it."
         )
     return sample
 
@@ -559,7 +549,7 @@ def _stored(
     profiles: Interactions,
     rows: NDArray[np.int64],
 ) -> Adapter:
-    """Build the adapter that a folder holds; ValueError if its rows are not those of its users."""
+    """Build the adapter stored in a folder; raise ValueError if its rows are not its users."""
     in_fit = np.flatnonzero(rows >= 0)
     order = np.argsort(rows[in_fit], kind="stable")
     users = IdMap(profiles.users.ids.gather(in_fit[order]), noun="user")

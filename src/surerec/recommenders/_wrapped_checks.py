@@ -1,4 +1,4 @@
-"""What a wrapped model's calibration is about, and whether it is the model and the ids meant."""
+"""Checks of wrapped models: covered users, ids, and identity with the calibrated model."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ if TYPE_CHECKING:
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
 
-Covers = Literal["fit", "newcomers"]
+Covers = Literal["fit", "new-users"]
 _TRIED: Final = 100
-"""Users whose items are looked for in the rankings of a model."""
+"""Number of users whose items are looked up in the rankings of a model."""
 _LEAST: Final = 0.6
-"""The share of other items that a user's own must rank above: at random they reach half."""
-_PEOPLE: Final = 8
+"""The share of other items that a user's own items must exceed; random ranks reach half."""
+_USERS: Final = 8
 _ITEMS: Final = 1_000
 _TOLERANCE: Final = 1e-4
-"""Of the spread of a person's scores: another machine adds up in another order."""
+"""Relative to the range of a user's scores; machines differ in the order of sums."""
 
 
 @dataclass(frozen=True)
 class About:
-    """What a folder keeps of a calibration of somebody's model beside arrays."""
+    """What a folder stores of the calibration of a wrapped model besides arrays."""
 
     covers: Covers
     future: str = ""
-    """About which future it speaks, in words."""
+    """Description of the held-out interactions."""
     assumes: str = ""
     set_aside: bool = False
     knows_all: bool = False
-    """Whether every item of the catalogue is ranked, not only what somebody consumed."""
+    """Whether every item of the catalogue is ranked, not only consumed ones."""
 
     def says(self, scorer: WrappedScorer) -> Statement:
-        """Return what guarantees say: whom they cover, and which future they are about."""
+        """Return the statement of guarantees: covered users and held-out interactions."""
         adapter, of_the_fit = scorer.adapter, self.covers == "fit"
         coverage = UserCoverage(
             users=adapter.people if of_the_fit else "users whom the model was not fitted on",
@@ -63,17 +63,17 @@ class About:
         return Statement(coverage, self.future, adapter.lacking)
 
     def to_text(self) -> str:
-        """Return it as a model folder keeps it."""
+        """Return JSON for a model folder."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_text(cls, text: str) -> About:
-        """Read it back; ValueError if it is no such text."""
+        """Parse the JSON of a model folder; raise ValueError if it is invalid."""
         given = json.loads(text)
         fields = {name: type(field.default) for name, field in cls.__dataclass_fields__.items()}
         types = {**fields, "covers": str}
         if not isinstance(given, dict) or {k: type(v) for k, v in given.items()} != types:
-            raise ValueError("it does not say what is covered")
+            raise ValueError("it does not state what is covered")
         found = cls(**given)
         if found.covers not in get_args(Covers):
             raise ValueError(found.covers)
@@ -81,12 +81,12 @@ class About:
 
 
 def days_from(begin: int, days: float, horizon: Horizon) -> str:
-    """Return which days the future is, from an instant in microseconds since 1970 on."""
+    """Return the description of a window of days that begins at an instant."""
     return held_out_text(horizon, span=f"in the {days:.4g} days from {day_of(begin)}")
 
 
 def what_follows(past: Interactions, future: Interactions, horizon: Horizon) -> str:
-    """Return which future it is: of some days, if everybody's begins after everybody's past."""
+    """Return the description of the future: days, if it begins after the whole past."""
     begin, end = int(future.times.min()), int(future.times.max()) + 1
     if begin >= int(past.times.max()) and end - begin >= DAY:
         return days_from(begin, round((end - begin) / DAY), horizon)
@@ -96,15 +96,15 @@ def what_follows(past: Interactions, future: Interactions, horizon: Horizon) -> 
 def who(
     adapter: Adapter, past: Interactions, covers: Covers | None
 ) -> tuple[Covers, NDArray[np.bool_]]:
-    """Return whom a fitted model can be calibrated for, and who of the past was in its fit.
+    """Return whom a fitted model covers, and which users of the past were in its fit.
 
-    What keeps no users was fitted on the past, unless it is said that it was not.
+    A model that stores no users is assumed to be fitted on the past, unless `covers` is given.
     """
     if adapter.users is None:
         chosen: Covers = covers or "fit"
         return chosen, np.full(past.n_users, chosen == "fit")
     in_fit = adapter.users.codes(past.users.ids) >= 0
-    there = np.diff(past.offsets) > 0  # a past cut from other data may name more users
+    there = np.diff(past.offsets) > 0  # a past taken from larger data may have users without rows
     n_in, n_users = int((in_fit & there).sum()), int(there.sum())
     if covers is None and 0 < n_in < n_users:
         outside = past.users.ids.gather(np.flatnonzero(there & ~in_fit)[:3]).to_list()
@@ -112,73 +112,74 @@ def who(
         counted = f"{n_users - n_in:,} of the {n_users:,} users of the past"
         if adapter.folds_in:
             raise InputError(
-                f"{counted} were not in the fit of {adapter.name} by users=, {such}: say "
-                "covers='fit' or covers='newcomers', and the others do not calibrate."
+                f"{counted} were not in the fit of {adapter.name} by users=, {such}. Pass "
+                "covers='fit' or covers='new-users' to calibrate on one kind of users."
             )
         warnings.warn(
-            f"{counted} have no scores, {such}: they do not calibrate, and cannot be served.",
+            f"{counted} have no scores, {such}. They do not calibrate and cannot be served.",
             LeftOutWarning,
             stacklevel=3,
         )
-    found: Covers = covers or ("fit" if n_in else "newcomers")
-    if found == "newcomers" and not adapter.folds_in:
+    found: Covers = covers or ("fit" if n_in else "new-users")
+    if found == "new-users" and not adapter.folds_in:
         refuse_new_users(adapter)
     return found, in_fit
 
 
 def refuse_new_users(adapter: Adapter) -> NoReturn:
-    """Refuse a model that scores only the users of its fit."""
+    """Raise InputError for a model that scores only the users of its fit."""
     raise InputError(
-        f"{adapter.name} scores the users of its fit only, so it can say nothing of newcomers: "
-        "calibrate it on users of its fit, and give users=, the id of each row."
+        f"{adapter.name} cannot score new users, only users of its fit. Calibrate it on those, and "
+        "pass users=, the id of each row."
     )
 
 
 def check_catalogue(adapter: Adapter, past: Interactions, covers: Covers) -> None:
-    """Refuse a past whose items are not in the columns of a model."""
+    """Raise InputError if items of the past are not in the columns of a model."""
     consumed = np.unique(past.item_codes)
     missing = consumed[adapter.catalogue.codes(past.items.ids.gather(consumed)) < 0]
     if adapter.assumes_ids:
         _check_column_numbers(adapter, past, missing)
-    # What a model was fitted on is in its columns; a function may know fewer items.
-    may_miss = adapter.knows_all or covers == "newcomers"
+    # A fitted model has a column for each item of its fit; a function may know fewer items.
+    may_miss = adapter.knows_all or covers == "new-users"
     if not len(missing) or (len(missing) < len(consumed) and may_miss):
         return
     such = past.items.ids.gather(missing[:3]).to_list()
     raise InputError(
         f"{len(missing):,} of the {len(consumed):,} items of the past are not in the "
-        f"catalogue of {adapter.name}, such as {', '.join(map(repr, such))}: give items=, the id "
-        "of each column in their order."
+        f"catalogue of {adapter.name}, such as {', '.join(map(repr, such))}. Pass items=, the id "
+        "of each column in order."
     )
 
 
 def _check_column_numbers(
     adapter: Adapter, past: Interactions, missing: NDArray[np.integer]
 ) -> None:
-    """Refuse item ids that cannot be column numbers, and warn of those that seem not to be."""
-    give = "give items=, the id of each column in their order"
+    """Raise InputError for item ids that cannot be column numbers; warn about doubtful ones."""
+    fix = "pass items=, the id of each column in order"
     last = len(adapter.catalogue) - 1
     if len(missing):
         such = ", ".join(map(repr, past.items.ids.gather(missing[:3]).to_list()))
         raise InputError(
             f"{adapter.name} was wrapped without items=, so item ids must be its column numbers, 0 "
-            f"to {last:,}; {len(missing):,} ids of the past are not, such as {such}: {give}."
+            f"to {last:,}; {len(missing):,} ids of the past are not, such as {such}. "
+            f"{fix.capitalize()}."
         )
     above = _own_items_above(adapter, past)
     if above < _LEAST:
         warnings.warn(
-            f"{adapter.name} was wrapped without items=, so item ids are taken for its column "
+            f"{adapter.name} was wrapped without items=, so item ids are assumed to be its column "
             f"numbers, 0 to {last:,}. It ranks users' own items above {above:.0%} of the others, "
-            f"about as chance does: the ids may be wrong. In that case {give}.",
+            f"about as a random ranking: the ids may be wrong. If so, {fix}.",
             AssumedIdsWarning,
             stacklevel=4,
         )
 
 
 def _own_items_above(adapter: Adapter, past: Interactions) -> float:
-    """Return the mean share of other items that users' own items rank above in a model.
+    """Return the mean share of other items that a model ranks below users' own items.
 
-    Users of its fit are scored by what it keeps of them, others by all but their last item.
+    Users of its fit are scored by their row, others by all but their last item.
     """
     columns = adapter.catalogue.codes(past.items.ids)
     rows = np.full(past.n_users, -1)
@@ -203,8 +204,8 @@ def probe(
     """Return the scores of some items for some calibration users."""
     profiles = statistics.interactions
     lengths = np.diff(profiles.offsets)
-    asked = [int(user) for user in users.users if user >= 0 and lengths[user]][:_PEOPLE]
-    queries = [Query.of_user(profiles, user) for user in asked]
+    some = [int(user) for user in users.users if user >= 0 and lengths[user]][:_USERS]
+    queries = [Query.of_user(profiles, user) for user in some]
     if not queries:
         return np.empty((0, min(_ITEMS, statistics.n_items)))
     return np.ascontiguousarray(scorer.score_many(queries)[:, :_ITEMS])
@@ -213,24 +214,24 @@ def probe(
 def refuse_constant(
     scorer: Scorer, statistics: PrecedenceStatistics, users: CalibrationUsers
 ) -> None:
-    """Refuse a model that tells no items apart, whoever is asked about."""
+    """Raise InputError for a model that gives all items the same score."""
     scores = probe(scorer, statistics, users)
     scored = np.isfinite(scores)
     lowest = np.where(scored, scores, np.inf).min(axis=1, initial=np.inf)
     highest = np.where(scored, scores, -np.inf).max(axis=1, initial=-np.inf)
     if len(scores) and scores.shape[1] > 1 and (lowest >= highest).all():
         raise InputError(
-            f"{scorer.name} gives all items the same score for everybody who was asked about, so "
-            "there is nothing to rank by."
+            f"{scorer.name} gives all items the same score for all tried users, so it has no "
+            "ranking. Check the model and its ids."
         )
 
 
 def same_kind(model: Any, items: Iterable[Any]) -> Adapter:
-    """Return the adapter of a model that is to take the place of the one that was calibrated."""
+    """Return the adapter of a model that replaces the calibrated one."""
     try:
         adapter = adapt(model, items)
     except InputError as error:
-        raise InputError(f"This is not the model that was calibrated: {error}") from None
+        raise InputError(f"This is not the calibrated model: {error}") from None
     adapter.check_fitted()
     return adapter
 
@@ -241,7 +242,7 @@ def check_same(
     users: CalibrationUsers,
     before: NDArray[Any],
 ) -> None:
-    """Refuse a model that scores otherwise than the one that was calibrated."""
+    """Raise InputError if scores differ from those of the calibrated model."""
     try:
         now = probe(scorer, statistics, users)
     except IndexError:  # it has fewer users or items
@@ -256,6 +257,6 @@ def check_same(
         if near.all() and np.array_equal(scored, np.isfinite(now)):
             return
     raise InputError(
-        f"This {scorer.name} is not the model that was calibrated: its scores are others. Give the "
-        "one that was, or calibrate this one."
+        f"This {scorer.name} is not the calibrated model: its scores differ. Pass the calibrated "
+        "model, or calibrate this one."
     )

@@ -15,6 +15,7 @@ from surerec._arguments import check_whole
 from surerec.errors import InputError
 from surerec.interactions import read_titles
 from surerec.precedence.counting import divide_budget
+from surerec.recommenders import to_spec
 from surerec.spark._profiles import stage_profiles
 from surerec.spark._rows import Counting, RowCounting
 from surerec.spark._session import cores, plain_errors, run_numbered, stage
@@ -138,7 +139,7 @@ def fit_spark(
         specs = {}
         for key, each in recommenders.items():
             segments = {"user_segments": user_segments} if "segments" in each.get_params() else {}
-            specs[key] = each.fit(statistics, **segments).to_spec()
+            specs[key] = to_spec(each.fit(statistics, **segments))
         adopt_model(staging.model, place, specs, overwrite=overwrite)
     return load_model(place, verify=False).statistics
 

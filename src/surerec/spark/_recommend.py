@@ -175,7 +175,7 @@ def recommend_spark(
     if place.exists():
         raise InputError(f"{place} is there already; name a new folder, or remove it.")
     fitted = load(folder, recommender, verify=False)
-    options = fitted.options(**given)
+    options = fitted.model_.options(**given)
     codes, members = None, None
     if groups is None:
         codes, n = _users(fitted, users, given.get("unknown", "check"))
@@ -203,9 +203,9 @@ def recommend_spark(
             group_guarantee,
         )
         said = (
-            fitted.guarantee_to_all(options)
+            fitted.model_.guarantee_to_all(options)
             if members is None
-            else fitted.guarantee_to_groups(members, options, group_guarantee)
+            else fitted.model_.guarantee_to_groups(members, options, group_guarantee)
         )
         about = {"surerec.recommender": fitted.name_, "surerec.guarantee": str(said)}
         n_rows = _write(spark, ask, aside / "rows", about)

@@ -1,6 +1,6 @@
-"""Contract tests that ship, for scorers and recommenders of one's own.
+"""Contract tests for custom scorers and recommenders.
 
-Every recommender of surerec passes them with every kind of scorer. Run them on your own:
+All recommenders of surerec pass them with all kinds of scorers. Run them on your own scorer:
 
 >>> import numpy as np
 >>> from surerec.testing import check_scorer

@@ -1,4 +1,4 @@
-"""The checks as a table, what runs them, and whether a scorer leaves users out as it says."""
+"""Runs the contract checks, and checks whether a scorer leaves users out."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CHECKS: dict[str, Callable[[ModelUnderTest, Path], None]] = {
     "audited": _answers.audited,
     "on Spark": _answers.on_spark,
 }
-"""All checks by name; each takes a subject and a folder to write to, and may fail."""
+"""All checks by name. Each receives a model under test and a folder to write to."""
 
 
 def check_recommender(subject: ModelUnderTest, only: Iterable[str] | None = None) -> None:
@@ -49,25 +49,25 @@ def check_recommender(subject: ModelUnderTest, only: Iterable[str] | None = None
     Parameters
     ----------
     subject : ModelUnderTest
-        What is checked.
+        The model under test.
     only : iterable of str, optional
-        Names of :data:`CHECKS`; by default all that can run here: serving needs
-        ``surerec[serve]``, and Spark a session in the subject.
+        Names in :data:`CHECKS`; by default all that can run: serving requires ``surerec[serve]``,
+        and Spark a session in the subject.
 
     Raises
     ------
     AssertionError
-        At the first check that fails, with its name and what is wrong.
+        At the first failure, with the name of the check.
     """
-    check_kind("subject", subject, ModelUnderTest, "a ModelUnderTest, what is checked")
-    wanted = list(CHECKS) if only is None else check_list("only", only, "names of checks")
-    for name in wanted:
+    check_kind("subject", subject, ModelUnderTest, "a ModelUnderTest")
+    names = list(CHECKS) if only is None else check_list("only", only, "names of checks")
+    for name in names:
         check_choice("A name in only", name, CHECKS)
     if only is None and find_spec("fastapi") is None:
-        wanted.remove("served")
+        names.remove("served")
     if only is None and subject.spark is None:
-        wanted.remove("on Spark")
-    for name in wanted:
+        names.remove("on Spark")
+    for name in names:
         with TemporaryDirectory(prefix="surerec-testing-") as folder:
             try:
                 CHECKS[name](subject, Path(folder))
@@ -81,23 +81,23 @@ def check_scorer(
     *,
     only: Iterable[str] | None = None,
 ) -> None:
-    """Run the checks on a scorer of your own, in every recommender that takes one.
+    """Run the checks on a custom scorer, in every recommender that accepts one.
 
     Parameters
     ----------
     scorer : object
-        What :func:`surerec.measures.as_measure` takes: something with
-        ``score(history, *, without_user)``, or a function that makes it from statistics.
+        An object with ``score(history, *, without_user)``, or a function that builds one from
+        statistics; see :func:`surerec.measures.as_measure`.
     data : Interactions, optional
-        What the scorer is about; made-up data of 60 items by default, which only suits what is made
-        from statistics.
+        The data of the scorer; by default synthetic data of 60 items, which suit only scorers that
+        are built from statistics.
     only : iterable of str, optional
         As in :func:`check_recommender`.
 
     Raises
     ------
     AssertionError
-        At the first check that fails, with its name and what is wrong.
+        At the first failure, with the name of the check.
     """
     given = None if as_measure(scorer).stored is not None else scorer
     chosen = None if only is None else check_list("only", only, "names of checks")
@@ -108,29 +108,29 @@ def check_scorer(
 
 
 def check_leaves_users_out(
-    recipe: MeasureLike, data: Interactions, *, n_users: int = 20, random_state: int = 0
+    measure: MeasureLike, data: Interactions, *, n_users: int = 20, random_state: int = 0
 ) -> None:
-    """Check that a user who is left out has no part in what scores them, or scores their group.
+    """Check that a left-out user's interactions do not affect scores for the user or a group.
 
-    For some users the recipe is fitted again on data in which that one user took other things: what
-    scores them must not change, nor what scores somebody else of their fold (``Scorer.fold_of``)
-    with both left out. Fitting must give the same each time, so seed what is random.
+    For some users the measure is refitted on data in which that user consumed other items. The
+    user's scores must not change, nor those of another user of the fold (``Scorer.fold_of``) with
+    both left out. Fits must be deterministic.
 
     Parameters
     ----------
-    recipe : object
-        What :func:`surerec.measures.as_measure` takes, and can be fitted again.
+    measure : object
+        A measure that can be refitted; see :func:`surerec.measures.as_measure`.
     data : Interactions
-        To fit it on.
+        The data to fit it on.
     n_users : int, default=20
-        How many users are tried; each takes a fit.
+        The number of tried users; each requires a fit.
     random_state : int, default=0
-        Of their choice, and of what they take instead.
+        Seed of the random choice of users and of other items.
 
     Raises
     ------
     AssertionError
-        If it declares nothing, or a user's scores depend on what that user took.
+        If the measure declares nothing, or a user's scores depend on their own interactions.
 
     Examples
     --------
@@ -140,11 +140,11 @@ def check_leaves_users_out(
     """
     check_kind("data", data, Interactions, "Interactions")
     check_whole("n_users", n_users)
-    made, random = as_measure(recipe), np.random.default_rng(check_random_state(random_state))
-    expect(made.refits, f"{made.name} comes fitted: nothing can be compared with another fit")
+    made, random = as_measure(measure), np.random.default_rng(check_random_state(random_state))
+    expect(made.refits, f"{made.name} cannot be refitted, so there is no other fit to compare")
     fitted_on = count_precedence(data)
     fitted = made.fit(fitted_on)
-    expect(fitted.leaves_users_out, f"{made.name} does not say leaves_users_out = True")
+    expect(fitted.leaves_users_out, f"{made.name} does not declare leaves_users_out = True")
     lengths = np.diff(data.offsets)
     enough = random.permutation(np.flatnonzero((lengths > 1) & (lengths < data.n_items)))
     expect(len(enough), "the data have no user with two items")
@@ -154,23 +154,23 @@ def check_leaves_users_out(
         history = data.consumed(user)[: max(1, lengths[user] // 2)].astype(np.int64)
         counts = count_precedence(with_other_items(data, user, random))
         other = made.fit(counts)
-        asked = {
-            f"what scores user {own!r} depends on what they took: {made.name} does not leave "
-            "users out": Query(history, (user,))
+        queries = {
+            f"the scores of user {own!r} depend on their own interactions: {made.name} does not "
+            "leave users out": Query(history, (user,))
         }
         mates = enough[(folds == fitted.fold_of(np.array([user]))[0]) & (enough != user)]
         for mate in mates[:1].tolist():
-            sentence = (
-                f"what scores a group depends on what its member {own!r} took: {made.name} does "
-                "not leave users of one fold out together"
+            message = (
+                f"the scores of a group depend on the interactions of its member {own!r}: "
+                f"{made.name} does not leave users of one fold out together"
             )
-            asked[sentence] = Query(data.consumed(mate).astype(np.int64), (mate, user))
-        for sentence, query in asked.items():
+            queries[message] = Query(data.consumed(mate).astype(np.int64), (mate, user))
+        for message, query in queries.items():
             here, there = (each.score_query(query) for each in (fitted, other))
-            expect(np.allclose(here, there, rtol=1e-9, atol=1e-12), sentence)
+            expect(np.allclose(here, there, rtol=1e-9, atol=1e-12), message)
         known = [
             each.candidates(statistics, history, (user,)).tolist()
             for each, statistics in ((fitted, fitted_on), (other, counts))
         ]
-        depends = f"what can be recommended to user {own!r} depends on what they took next"
+        depends = f"the candidates of user {own!r} depend on their held-out items"
         expect(known[0] == known[1], depends)
