@@ -89,7 +89,7 @@ class UserLevel:
 
     def _stated(self, says: Statement) -> dict[str, Any]:
         return {
-            "nominal": find_guarantee(self.guarantee),
+            "guarantee_kind": find_guarantee(self.guarantee),
             "horizon": check_horizon(self.horizon),
             "window": self.window,
             "threshold": self.threshold,
