@@ -200,15 +200,6 @@ def test_a_refit_includes_events_that_arrive_during_it(live, films, tmp_path):
         assert answers(again) == before
 
 
-def test_growth_starts_a_refit(tmp_path, model, films, monkeypatch):
-    monkeypatch.setattr("surerec.live._live._LEAST_GROWN", 100)
-    with Live.create(tmp_path / "shop", model) as live:
-        live.observe(stream(films, 500))
-        live._refit.close()
-        assert live._state.base == 2
-        assert live._state.growing.statistics.n_added == 0
-
-
 def test_a_failed_background_refit_raises_an_alert_and_waits(
     tmp_path, model, films, monkeypatch, caplog
 ):

@@ -106,7 +106,7 @@ def test_an_unavailable_database_is_503_and_loses_nothing(tmp_path, films, start
         allow("false")
         away = (send(client, event(7, 901, 2)), recommend(client), client.get("v1/live"))
         for answer in away:
-            assert "The event store failed (unavailable); no event was stored." in problem(
+            assert "The event store failed (unavailable); nothing was stored." in problem(
                 answer, 503
             )
             assert int(answer.headers["retry-after"]) >= 1
@@ -158,7 +158,7 @@ def test_a_repeatedly_killed_server_stores_each_event_once():
 
 
 @pytest.mark.parametrize(
-    ("body", "says"),
+    ("body", "message"),
     [
         ({"events": []}, "events is too short. Send at least 1."),
         ({"events": [{"user": 1}]}, "events[0].item is missing."),
@@ -172,9 +172,9 @@ def test_a_repeatedly_killed_server_stores_each_event_once():
         ({"events": [{"user": 1, "item": 2, "time": "2999-01-01"}]}, "more than 5 minutes ahead"),
     ],
 )
-def test_invalid_events_are_refused(alive, body, says):
+def test_invalid_events_are_refused(alive, body, message):
     before = alive.get("v1/live").json()["n_events"]
-    assert says in problem(alive.post(EVENTS, json=body), 422)
+    assert message in problem(alive.post(EVENTS, json=body), 422)
     assert alive.get("v1/live").json()["n_events"] == before
 
 

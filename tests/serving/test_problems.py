@@ -26,20 +26,10 @@ def user(known):
         ("recommendations", {"user": -1}, 404, "There is no such user."),
         ("recommendations", {}, 422, "Send user, history or group."),
         ("recommendations", {"user": 1, "group": [{"user": 1}, {"user": 2}]}, 422, "not both"),
-        (
-            "recommendations",
-            {"user": 1, "group_guarantee": "any"},
-            422,
-            "group_guarantee needs group. Send group",
-        ),
+        ("recommendations", {"user": 1, "group_guarantee": "any"}, 422, "needs group. Send group"),
         ("recommendations", {"history": []}, 422, "history is too short. Send at least 1."),
         ("recommendations", {"history": ["?"]}, 404, "No item of history is known."),
-        (
-            "recommendations",
-            {"history": list(range(5001))},
-            422,
-            "history is too long. Send at most 5000.",
-        ),
+        ("recommendations", {"history": list(range(5001))}, 422, "too long. Send at most 5000."),
         ("recommendations", {"history": "5,6"}, 422, "valid list"),
         ("recommendations", {"history": [1.5]}, 422, "history[0] is 1.5"),
         ("recommendations", {"history": [None]}, 422, "history[0]"),
@@ -79,7 +69,7 @@ def test_unsupported_requests_are_refused(client, known):
         ("p-values", {"items": [consumed]}),
     ):
         detail = problem(client.post(f"v1/{path}", json={**ranks, **more}), 409)
-        assert "This recommender has no confidence and no p-values." in detail
+        assert RANKS in detail
 
 
 @pytest.mark.parametrize(
@@ -140,44 +130,21 @@ def never(*_):
     raise AssertionError("similar ids belong to other users and must not be computed")
 
 
+FIX, LONG = "Send an id of the data.", "x" * 80
+UNKNOWN, CONSUMED = "No item of history is known.", "Item '302' is in the history."
+RANKS = "This recommender has no confidence and no p-values."
+
+
 @pytest.mark.parametrize(
     ("error", "status", "message"),
     [
-        (
-            errors.UnknownIdError("user", "ann", never),
-            404,
-            "There is no such user. Send an id of the data.",
-        ),
-        (
-            errors.UnknownIdError("item", "jaws", never),
-            404,
-            "There is no item 'jaws'. Send an id of the data.",
-        ),
-        (
-            errors.UnknownIdError("item", "x" * 300, never),
-            404,
-            f"There is no item '{'x' * 80}'. Send an id of the data.",
-        ),
-        (
-            errors.UnknownHistoryError(["jaws"], never),
-            404,
-            "No item of history is known. Send item ids of the data.",
-        ),
-        (
-            errors.AlreadyConsumedError(302, "no p-value"),
-            409,
-            "Item '302' is in the history. Send another item.",
-        ),
-        (
-            errors.NoUsersError("None."),
-            409,
-            "This model has no users. Send history instead of user.",
-        ),
-        (
-            errors.NoConfidenceError("None."),
-            409,
-            "This recommender has no confidence and no p-values. Send k, or use another one.",
-        ),
+        (errors.UnknownIdError("user", "ann", never), 404, f"There is no such user. {FIX}"),
+        (errors.UnknownIdError("item", "jaws", never), 404, f"There is no item 'jaws'. {FIX}"),
+        (errors.UnknownIdError("item", "x" * 99, never), 404, f"There is no item '{LONG}'. {FIX}"),
+        (errors.UnknownHistoryError([1], never), 404, f"{UNKNOWN} Send known items."),
+        (errors.AlreadyConsumedError(302, ""), 409, f"{CONSUMED} Send another item."),
+        (errors.NoUsersError(""), 409, "This model has no users. Send history instead of user."),
+        (errors.NoConfidenceError(""), 409, f"{RANKS} Send k, or use another one."),
         (errors.NotSupportedError("It has no lists."), 409, "It has no lists."),
         (errors.UnknownMembersError("There are no users 7, 9."), 404, "There are no users 7, 9."),
         (errors.RepeatedMemberError("User 1 is in it twice."), 409, "User 1 is in it twice."),

@@ -409,9 +409,7 @@ class Live:
         state = self._state
         with state.reading() as transaction:
             n_events = transaction.count()
-            alerts = [
-                f"{each['at'][:16]}: {each['message']}" for each in transaction.named("alert ")
-            ]
+            alerts = [f"{a['at'][:16]}: {a['message']}" for a in transaction.named("alert ")]
             adaptive = state.ledger.adaptive
             places = range(len(adaptive.epsilons))
 

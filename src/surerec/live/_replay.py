@@ -75,9 +75,8 @@ class ReplayOptions:
         check_choice("ties", self.ties, get_args(Ties))
         check_whole("min_history", self.min_history)
         for name in ("renew", "retrain", "window"):
-            check_number(
-                name, getattr(self, name), 1e-3, 1e5, "a number of days", ends=(True, True)
-            )
+            days = getattr(self, name)
+            check_number(name, days, 1e-3, 1e5, "a number of days", ends=(True, True))
         AdaptiveLevel.start(self.epsilons, step=self.step)
 
 
@@ -213,11 +212,8 @@ class _ReplayFit:
         self.fitted = until
         """When the learned parts were trained."""
         self.scorer: Scorer
-        if (
-            earlier is None
-            or not measure.grows
-            or until >= earlier.fitted + int(options.retrain * DAY)
-        ):
+        since = until - int(options.retrain * DAY)
+        if earlier is None or not measure.grows or since >= earlier.fitted:
             self.scorer = measure.fit(self.statistics)
         else:
             self.fitted = earlier.fitted
@@ -240,12 +236,8 @@ class _Replay:
     def __init__(
         self, profiles: Interactions, measure: Measure, begin: int, options: ReplayOptions
     ) -> None:
-        self._profiles, self._measure, self._begin, self._options = (
-            profiles,
-            measure,
-            begin,
-            options,
-        )
+        self._profiles, self._measure = profiles, measure
+        self._begin, self._options = begin, options
         self._name = profiles.name or "The data"
         self._epsilons = sorted(options.epsilons)
         self._adaptive = AdaptiveLevel.start(options.epsilons, step=options.step)

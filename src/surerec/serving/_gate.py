@@ -193,9 +193,7 @@ class Gate:
         if key is None:
             _refuse("key", 401, "This API key is not valid. Ask the operator for another one.", who)
         if not key.may(needed):
-            _refuse(
-                "scope", 403, f"This API key lacks the scope {needed}. Use a key with that scope."
-            )
+            _refuse("scope", 403, f"This API key lacks the scope {needed}. Use another key.")
         wait = math.ceil(self._service.rates.wait(key.key_id))
         if wait:
             message = f"This API key exceeds its rate limit. Retry in {wait} s."
@@ -354,9 +352,7 @@ class GuardedProtocol(H11Protocol):
 
     def _too_slow(self) -> None:
         if not self.transport.is_closing():
-            self._answer(
-                "slow", Problem(408, "The request headers arrived too slowly. Send it again.")
-            )
+            self._answer("slow", Problem(408, "The headers arrived too slowly. Send them again."))
 
     def _start(self, name: str, seconds: float, action: Callable[[], None]) -> None:
         """Start a timer unless it runs, so that single bytes do not prolong it."""

@@ -55,9 +55,7 @@ class Problem(HTTPException):
     """
 
 
-INTERNAL_ERROR: Final = Problem(
-    500, "Internal error. Report the X-Request-ID of this response; the server log has the details."
-)
+INTERNAL_ERROR: Final = Problem(500, "Internal error. Report the X-Request-ID of this response.")
 """Response to an unexpected error."""
 
 
@@ -79,10 +77,7 @@ def _id(value: object) -> str:
 
 REFUSALS: dict[type[errors.InputError], tuple[int, Callable[[Any], str]]] = {
     errors.UnknownIdError: (404, _unknown_id),
-    errors.UnknownHistoryError: (
-        404,
-        lambda _: "No item of history is known. Send item ids of the data.",
-    ),
+    errors.UnknownHistoryError: (404, lambda _: "No item of history is known. Send known items."),
     errors.UnknownMembersError: (404, str),
     errors.AlreadyConsumedError: (
         409,
@@ -116,17 +111,14 @@ def problem_of(error: Exception) -> Problem:
             return error
         case RequestValidationError():
             wrong = error.errors()
-            return Problem(
-                400 if wrong[0]["type"] == "json_invalid" else 422, validation_message(wrong)
-            )
+            status = 400 if wrong[0]["type"] == "json_invalid" else 422
+            return Problem(status, validation_message(wrong))
         case errors.InputError():
             kinds = [kind for kind in REFUSALS if isinstance(error, kind)]
             status, sentence = REFUSALS[kinds[0]] if kinds else (422, str)
             return Problem(status, sentence(error))
         case errors.StoreError():
-            detail = (
-                f"The event store failed ({error.reason}); no event was stored. Send them again."
-            )
+            detail = f"The event store failed ({error.reason}); nothing was stored. Send it again."
             return Problem(503, detail, headers={"Retry-After": "5"})
         case HTTPException():
             detail = _NOT_HTTP.get(error.status_code, "This request cannot be answered. See /docs.")
