@@ -184,7 +184,7 @@ def kill_while_ingesting(
                     clock = time.monotonic()
                     told = server.send(some)
                     up += time.monotonic() - clock
-                    n_again += 0 if told is None else told["again"]
+                    n_again += 0 if told is None else told["duplicates"]
         finally:
             server.kill()
         n_recounts = _check(folder, past, events, Path(name))

@@ -173,8 +173,8 @@ def test_titles_are_found_without_case_accents_or_order(client):
 
 
 def test_the_model_card_contains_no_private_data(client, films):
-    answer = client.get("v1/model")
-    answer, card = answer.json(), read_card(films.folder)
+    response = client.get("v1/model")
+    answer, card = response.json(), read_card(films.folder)
     assert answer["data"] == "made-up"
     for name in ("counts", "settings", "format_version"):
         assert answer[name] == card[name]
@@ -190,9 +190,9 @@ def test_the_model_card_contains_no_private_data(client, films):
     described = client.get("/openapi.json").json()["components"]["schemas"]
     named = described["RecommendRequest"]["properties"]["group_guarantee"]["anyOf"][0]["enum"]
     assert named == [*GROUP_GUARANTEE_KINDS, *MERGERS]
-    assert answer.headers["surerec-model"] == answer["model"]
-    assert "secret.csv" not in answer.text
-    assert sr.__version__ not in answer.text
+    assert response.headers["surerec-model"] == answer["model"]
+    assert "secret.csv" not in response.text
+    assert sr.__version__ not in response.text
 
 
 def test_times_and_at_equal_those_of_the_library(client, films, items):
