@@ -79,7 +79,7 @@ def _hidden(live: Live, past: sr.Interactions, latest: list[dict[str, Any]]) -> 
         _send(live, attacker, items, end + 10 * number)
         missed = row["item_id"] not in live.recommend(row["user_id"], confidence=0.9).items
         event = {"user": row["user_id"], "item": row["item_id"], "time": end + 10 * number + 9}
-        judged = live.observe(event).judged
+        judged = live.observe(event).evaluated
         n, misses = n + judged, misses + (judged and missed)
     status = live.status()
     return (

@@ -184,7 +184,7 @@ def kill_while_ingesting(
                     clock = time.monotonic()
                     reply = server.send(some)
                     up += time.monotonic() - clock
-                    n_again += 0 if reply is None else reply["again"]
+                    n_again += 0 if reply is None else reply["duplicates"]
         finally:
             server.kill()
         n_recounts = _check(folder, past, events, Path(name))
@@ -208,7 +208,7 @@ def _check(folder: Path, past: sr.Interactions, events: list[dict[str, Any]], ro
         whole = _with(past, named)
         counts = sr.count_precedence(whole)
         scorer = as_measure("CM12").fit(counts)
-        with live.asking() as model:
+        with live.snapshot() as model:
             users = whole.users.ids.sample(min(200, whole.n_users), seed=1).to_list()
             for user in users:
                 theirs = _by_id(model.scorer, model.statistics.interactions, user)
@@ -220,7 +220,7 @@ def _check(folder: Path, past: sr.Interactions, events: list[dict[str, Any]], ro
         mine, other = (each.to_frame().select(columns).sort(columns) for each in (exported, whole))
         assert mine.rows() == other.rows(), "the export is not what was sent"
         fresh = _recommender().fit(exported)
-        with live.asking() as model:
+        with live.snapshot() as model:
             as_fitted = replace(model, calibration=model.calibration.fitted)
             for user in users:
                 served, fitted = (

@@ -133,7 +133,7 @@ def _ingesting(
             live = open_ones.enter_context(Live.create(place, model, store=store, refit=False))
             n = len(events) if size > 1 else min(len(events), _SINGLY)
             ours, theirs, cpu = _speeds(live, bare, events[:n], rows[:n], size)
-            judged = live.status().n_judged
+            judged = live.status().n_evaluated
             print(
                 f"{kind}, {size} at a time: {ours:,.0f} events a second ({cpu:,.0f} for each of "
                 f"CPU; {judged / n:.0%} judged), the bare database {theirs:,.0f}, "

@@ -1,4 +1,4 @@
-"""Both kinds of store; PostgreSQL is really started, as a user of its own."""
+"""Fixtures: both kinds of store (a real PostgreSQL server is started) and small models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.postgres import postgres  # noqa: F401  # a fixture
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def place(request, tmp_path):
-    """Return where a store is: a file, or the address of a database."""
+    """Return the file or the database address of a store."""
     if request.param == "sqlite":
         return tmp_path / "events.sqlite"
     return request.getfixturevalue("postgres")()
@@ -21,17 +21,17 @@ def place(request, tmp_path):
 
 @pytest.fixture
 def open_store(place):
-    """Return a function that opens the store again, as a new process would."""
+    """Return a function that reopens the store, as a new process does."""
     opened = []
 
-    def open_it():
+    def reopen():
         for store in opened:
             store.close()
         store = SqliteStore(place) if isinstance(place, Path) else PostgresStore(place)
         opened.append(store)
         return store
 
-    yield open_it
+    yield reopen
     for store in opened:
         store.close()
 
@@ -51,5 +51,5 @@ def films():
 
 @pytest.fixture(scope="session")
 def model(films):
-    """Return a fitted model of these."""
+    """Return a model fitted on `films`."""
     return sr.PopulationConformal("CM12", n_calibration=60).fit(films)

@@ -1,4 +1,4 @@
-"""The fitted model of a live one: thresholds are adapted, or the guarantee says that not."""
+"""Adaptive calibration: sets at adapted levels; guarantees state what is not adapted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from surerec.live import Live
 from surerec.live._adaptive import AdaptiveCalibration
 
 LATE = "2024-05-01T12:00:00Z"
-STEERING = AdaptiveLevel((0.1, 0.2), (0.04, 0.3), (3, 4), n=20, user_days=9)
+ADAPTIVE = AdaptiveLevel((0.1, 0.2), (0.04, 0.3), (3, 4), n=20, user_days=9)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def fitted(films):
 
 @pytest.fixture(scope="module")
 def adapted(fitted):
-    calibration = AdaptiveCalibration(fitted.calibration, STEERING, "2024-05-01T00:00:00")
+    calibration = AdaptiveCalibration(fitted.calibration, ADAPTIVE, "2024-05-01T00:00:00")
     return replace(fitted, calibration=calibration)
 
 
@@ -49,7 +49,7 @@ def test_sets_are_those_of_the_adapted_levels(films, fitted, adapted):
         assert inside == adapted.recommend(user, significance=0.2).items
 
 
-def test_one_by_one_and_many_at_once_answer_alike(films, adapted):
+def test_single_and_batch_answers_agree(films, adapted):
     users = films.users.ids.gather(np.flatnonzero(np.diff(films.offsets) > 8)[:12]).to_list()
     many = adapted.recommend_many(users, confidence=0.9)
     assert many["covered"].all()
@@ -66,17 +66,17 @@ def test_one_by_one_and_many_at_once_answer_alike(films, adapted):
     assert not adapted.recommend_many(users[:2], confidence=0.85)["covered"].any()
 
 
-def test_what_is_not_adapted_says_so(films, fitted, adapted):
+def test_unadapted_answers_are_marked(films, fitted, adapted):
     user, some = films.users[3], films.items.ids[:30].to_list()
-    for asked in ({"items": some}, {"min_probability": 0.05}, {"item_list": "stock"}):
-        mine, theirs = (each.recommend(user, **asked) for each in (adapted, fitted))
+    for options in ({"items": some}, {"min_probability": 0.05}, {"item_list": "stock"}):
+        mine, theirs = (each.recommend(user, **options) for each in (adapted, fitted))
         assert mine.to_frame().equals(theirs.to_frame())
-        said = "as calibrated on 2024-05-01, not adapted to events."
-        assert said in str(mine.guarantee)
-        assert said in str(adapted.guarantee_to_all(adapted.options(**asked)))
-        assert said not in str(theirs.guarantee)
+        note = "Calibrated on 2024-05-01, not adapted to events since then."
+        assert note in str(mine.guarantee)
+        assert note in str(adapted.guarantee_to_all(adapted.options(**options)))
+        assert note not in str(theirs.guarantee)
     group_guarantee = adapted.recommend(group=films.users.ids[:2].to_list())
-    assert str(group_guarantee.guarantee).endswith("not adapted to events.")
+    assert str(group_guarantee.guarantee).endswith("not adapted to events since then.")
     assert "not adapted" not in str(
         adapted.recommend(user, confidence=0.9, k=3, exclude=some[:2]).guarantee
     )
@@ -85,31 +85,31 @@ def test_what_is_not_adapted_says_so(films, fitted, adapted):
     )
 
 
-def test_segments_by_a_column_live(films, tmp_path):
+def test_live_segments(films, tmp_path):
     country = {user: "AT" if user % 3 else "DE" for user in films.users.ids}
     model = sr.PopulationConformal(segments="country").fit(films, user_segments=country)
     known, history = films.users[4], films.items.ids[:6].to_list()
     later = [{"user": 9_999, "item": item, "time": LATE} for item in history]
     with Live.create(tmp_path / "shop", model, refit=False) as live:
         item = live.recommend(known, confidence=0.9).items[0]
-        assert live.observe({"user": known, "item": item, "time": LATE}).judged == 1
+        assert live.observe({"user": known, "item": item, "time": LATE}).evaluated == 1
         live.observe(later)
         event = {"user": 9_999, "item": films.items[9], "time": LATE}
-        assert live.observe(event).not_judged == {"segment not known": 1}
+        assert live.observe(event).not_evaluated == {"unknown segment": 1}
         assert "the country of this user is unknown" in str(live.recommend(9_999).guarantee)
-        assert "in the long run" in str(live.recommend(9_999, segment="DE").guarantee)
-        assert "in the long run" in str(live.recommend(history=history, segment="DE").guarantee)
+        assert "In the long run" in str(live.recommend(9_999, segment="DE").guarantee)
+        assert "In the long run" in str(live.recommend(history=history, segment="DE").guarantee)
         before = live.forget(films.users[int(model.calibration_.users[0])])
         assert before.calibrated
         live.refit()
         refitted = live._state.growing.model
         assert refitted.segments.label(refitted.profiles().users.code(known)) == country[known]
-        assert "in the long run" in str(live.recommend(known).guarantee)
-    with Live(tmp_path / "shop", refit=False) as again:
-        assert "the country of this user is unknown" in str(again.recommend(9_999).guarantee)
+        assert "In the long run" in str(live.recommend(known).guarantee)
+    with Live(tmp_path / "shop", refit=False) as reopened:
+        assert "the country of this user is unknown" in str(reopened.recommend(9_999).guarantee)
 
 
-def test_item_lists_come_back_with_a_refit_after_a_calibration_user_was_forgotten(films, tmp_path):
+def test_item_lists_return_with_a_refit_after_a_calibration_user_is_forgotten(films, tmp_path):
     model = (
         sr.PopulationConformal("CM12")
         .fit(films)

@@ -1,4 +1,4 @@
-"""The live commands as a person uses them."""
+"""Tests of the ``surerec live`` commands."""
 
 from __future__ import annotations
 
@@ -22,29 +22,32 @@ def shop(model, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def refusing(model, tmp_path_factory):
-    """A live model that ingests nothing."""
-    folder = tmp_path_factory.mktemp("refusing") / "shop"
+def shared_shop(model, tmp_path_factory):
+    """A live model for events that are all invalid."""
+    folder = tmp_path_factory.mktemp("shared") / "shop"
     sr.Live.create(folder, model).close()
     return folder
 
 
-def test_a_model_is_made_live_or_one_sentence_says_why_not(cli, model, tmp_path):
+def test_init_creates_a_live_model_or_explains_why_not(cli, model, tmp_path):
     films = tmp_path / "films"
     model.save(films)
-    for arguments, says in (
+    for arguments, message in (
         ((tmp_path / "shop", films, "--confidences", "high"), "--confidences is 'high'"),
-        ((tmp_path / "shop", films, "--store", "mysql://x"), "must be 'sqlite' or an address"),
+        (
+            (tmp_path / "shop", films, "--store", "mysql://x"),
+            "Use 'sqlite' or a PostgreSQL address",
+        ),
         ((tmp_path / "shop", tmp_path / "nowhere"), "There is no folder"),
     ):
         refused = cli("live", "init", *arguments)
-        assert (refused.code, says in refused.err) == (2, True)
+        assert (refused.code, message in refused.err) == (2, True)
     done = cli("live", "init", tmp_path / "shop", films)
     assert (done.code, done.out) == (0, "")
     assert "is live with recall-cm12" in done.err
 
 
-def test_events_of_a_file_are_taken_in_once(cli, shop, write):
+def test_events_of_a_file_are_ingested_once(cli, shop, write):
     lines = "user,item,time\n" + "".join(
         f"{u},{i},2024-01-0{i}T00:00:00Z\n" for u in range(1, 9) for i in range(1, 6)
     )
@@ -53,30 +56,30 @@ def test_events_of_a_file_are_taken_in_once(cli, shop, write):
     assert first.code == 0
     assert "Taken in: " in first.err
     again = cli("live", "ingest", shop, path)
-    assert "40 sent before" in again.err
-    said = json.loads(cli("live", "status", shop, "--json").out)
-    assert said["n_events"] == 40
-    assert said["nominal"] == [0.9, 0.8, 0.7]
+    assert "40 duplicates" in again.err
+    status = json.loads(cli("live", "status", shop, "--json").out)
+    assert status["n_events"] == 40
+    assert status["nominal"] == [0.9, 0.8, 0.7]
     assert "40 events" in cli("live", "status", shop).out
 
 
-def test_status_reports_users_days_and_the_heaviest_users(cli, shop):
+def test_status_reports_user_days_and_the_heaviest_users(cli, shop):
     with sr.Live(shop, refit=False) as live:
         items = live.recommend(7, confidence=0.9).items[:3]
-        n = live.observe([{"user": 7, "item": item} for item in items]).judged
+        n = live.observe([{"user": 7, "item": item} for item in items]).evaluated
     assert n
     shown = cli("live", "status", shop, "--heaviest").out
-    assert f"{n} of them judged, on 1 user day" in shown
-    assert "The heaviest 1% of users sent 100% of today's judged events." in shown
-    assert f"7: {n} judged today, 100%" in shown
-    said = json.loads(cli("live", "status", shop, "--heaviest", "--json").out)
-    assert said["heaviest_users"] == [{"user_id": "7", "judged": n, "share": 1.0}]
-    assert (said["n_user_days"], said["heaviest_share"]) == (1, 1.0)
-    assert len(said["observed_by_user_day"]) == 3
+    assert f"{n} of them evaluated, on 1 user day" in shown
+    assert "The heaviest 1% of users sent 100% of today's evaluated events." in shown
+    assert f"7: {n} evaluated today, 100%" in shown
+    status = json.loads(cli("live", "status", shop, "--heaviest", "--json").out)
+    assert status["heaviest_users"] == [{"user_id": "7", "evaluated": n, "share": 1.0}]
+    assert (status["n_user_days"], status["heaviest_share"]) == (1, 1.0)
+    assert len(status["observed_by_user_day"]) == 3
 
 
 @pytest.mark.parametrize(
-    ("lines", "says"),
+    ("lines", "message"),
     [
         (
             '{"user": 7, "item": 900, "id": "a"}\n\n{"user": 7, "item": 901, "time": 1700000000}\n',
@@ -90,24 +93,24 @@ def test_status_reports_users_days_and_the_heaviest_users(cli, shop):
     ],
 )
 @pytest.mark.parametrize("given", ["file", "stdin"])
-def test_lines_or_a_table_by_its_usual_names(cli, shop, write, monkeypatch, given, lines, says):
+def test_ingest_reads_json_lines_and_csv(cli, shop, write, monkeypatch, given, lines, message):
     monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
     file = write("orders", lines) if given == "file" else "-"
-    assert says in cli("live", "ingest", shop, file).err
+    assert message in cli("live", "ingest", shop, file).err
 
 
 @pytest.mark.parametrize(
-    ("lines", "says"),
+    ("lines", "message"),
     [
         (None, "line 1: the event has more than 1,048,576 characters"),
         ("user,item\n1\n", "line 2: has not as many cells as the header"),
         ('{"user": 1, "item": 2}\nnonsense\n', "line 2: is no JSON object"),
-        ("user,item,film\n1,2,3\n", "line 2 has the field 'film'"),
+        ("user,item,film\n1,2,3\n", "line 2 has the unknown field 'film'"),
         ("user,colour\n1,2\n", "line 1: is neither a JSON object nor a header"),
         ("nonsense\n", "line 1: is neither a JSON object nor a header"),
         ("\n7,11\n", "line 2: is neither a JSON object nor a header"),
         ("user,user_id,item\n1,1,2\n", "line 1: names a column twice"),
-        ("user,item,time\n1,2,yesterday\n", "line 2: the time is 'yesterday'; it must be an ISO"),
+        ("user,item,time\n1,2,yesterday\n", "line 2: cannot parse time 'yesterday'. Use an ISO"),
         (
             "user,item,time\n1,2,3\n\n1,2,2999-01-01\n",
             "line 4: the time 2999-01-01T00:00:00+00:00 is more than 5 minutes ahead of",
@@ -115,21 +118,21 @@ def test_lines_or_a_table_by_its_usual_names(cli, shop, write, monkeypatch, give
         ("user,item\n1,2\nann,2\n", "line 3: The user 'ann' is not a valid id. User ids of this"),
         (b"user,item\n\xff,2\n", "is not text in UTF-8"),
         ('{"user": 7, "item": 8, "id": ' + "[" * 100_000, "line 1: is no JSON object"),
-        ('{"user": ' + "[" * 900 + "]" * 900 + ', "item": 8}', "line 1: the user is "),
+        ('{"user": ' + "[" * 900 + "]" * 900 + ', "item": 8}', "line 1: user is "),
         ("user,item\n7," + "8" * 131_073 + "\n", "line 2: cannot be read as CSV (field larger"),
         ("user,item\n7,8\n" + "9" * (1 << 20) + "1\n", "line 3: the event has more than 1,048,576"),
         ('user,item\n7,"' + '\n","' * 300_000, "the event has more than 1,048,576 characters"),
     ],
 )
-def test_what_is_no_event_is_one_sentence(cli, refusing, write, lines, says):
-    done = cli("live", "ingest", refusing, write("events", lines) if lines else "/dev/zero")
+def test_invalid_events_are_one_line_errors(cli, shared_shop, write, lines, message):
+    done = cli("live", "ingest", shared_shop, write("events", lines) if lines else "/dev/zero")
     assert done.code == 2
-    assert says in done.err
+    assert message in done.err
     assert done.err.count("\n") == 1
 
 
-def test_an_export_is_complete_or_not_there(shop, tmp_path):
-    """A full disk, which a limit on the size of files stands for."""
+def test_an_export_is_complete_or_absent(shop, tmp_path):
+    """A limit on the file size simulates a full disk."""
     file = tmp_path / "all.parquet"
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -138,7 +141,7 @@ def test_an_export_is_complete_or_not_there(shop, tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
         try:
             with pytest.raises(
-                InputError, match=r"all.parquet: cannot be written .*File too large"
+                InputError, match=r"all.parquet: cannot write the file .*File too large"
             ):
                 live.export(file)
         finally:
@@ -148,7 +151,7 @@ def test_an_export_is_complete_or_not_there(shop, tmp_path):
         assert live.export(file) == len(pl.read_parquet(file))
 
 
-def test_what_came_before_a_bad_line_is_kept_and_told(cli, shop, write):
+def test_events_before_a_bad_line_are_kept(cli, shop, write):
     lines = '\n{"user": 7, "item": 900}\n{"user": 7, "item": 901}\n{"user": 7}\n'
     done = cli("live", "ingest", shop, write("e.jsonl", lines), "--batch", "2")
     assert done.code == 2
@@ -157,7 +160,7 @@ def test_what_came_before_a_bad_line_is_kept_and_told(cli, shop, write):
     assert "2 events" in cli("live", "status", shop).out
 
 
-def test_ids_of_a_table_are_texts_and_seconds_may_be_fractions(cli, films, write, tmp_path):
+def test_csv_ids_are_strings_and_times_may_be_fractions(cli, films, write, tmp_path):
     named = films.to_frame().with_columns(pl.format("{}a", "user_id").alias("user_id"))
     model = sr.PopulationConformal("CM12", n_calibration=50).fit(sr.read_interactions(named))
     sr.Live.create(tmp_path / "shop", model).close()
@@ -172,7 +175,7 @@ def test_ids_of_a_table_are_texts_and_seconds_may_be_fractions(cli, films, write
     assert kept.filter(user_id="007")["datetime"].dt.microsecond().item() == 500_000
 
 
-def test_a_replay_draws_and_tells(cli, tmp_path):
+def test_replay_prints_a_table_and_draws_a_figure(cli, tmp_path):
     films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, days=200, random_state=1)
     films.to_frame().write_csv(tmp_path / "films.csv")
     done = cli(

@@ -1,4 +1,4 @@
-"""A forgotten user is out of counts, calibrations, events and, after a recount, all files."""
+"""A forgotten user is removed from counts, calibration, events and, after a refit, all files."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ def orders() -> sr.Interactions:
 
 
 @pytest.mark.parametrize("measure", ["CM12", "learned"])
-def test_nothing_of_a_forgotten_user_stays(orders, tmp_path, measure) -> None:
+def test_no_data_of_a_forgotten_user_remain(orders, tmp_path, measure) -> None:
     model = sr.PopulationConformal(measure, n_calibration=30).fit(orders)
     model.add_item_list("stock", orders.items.ids[:20].to_list())
     calibrating = model.calibration_.users.tolist()
     ids = orders.users.ids.to_list()
     gone = [ids[code] for code in (*calibrating[:2], *(set(range(60)) - {*calibrating}))]
     gone = [*gone[:4], "buyer-x-of-shop"]
-    stays = ids[calibrating[-1]]
+    kept = ids[calibrating[-1]]
     folder = tmp_path / "shop"
     with Live.create(folder, model, refit=False) as live:
-        live.observe([{"user": user, "item": 900, "time": LATE} for user in (*gone, stays)])
+        live.observe([{"user": user, "item": 900, "time": LATE} for user in (*gone, kept)])
         for n, user in enumerate(gone):
             receipt = live.forget(user)
             assert receipt.calibrated is (n < 2)
             assert receipt.n_events == 1
             with pytest.raises(UnknownIdError):
                 live.recommend(user, confidence=0.9)
-        before = live.recommend(stays, confidence=0.9).items
+        before = live.recommend(kept, confidence=0.9).items
         assert len(live._state.growing.model.calibration.users) == 28
     with Live(folder, refit=False) as live:
-        assert live.recommend(stays, confidence=0.9).items == before
+        assert live.recommend(kept, confidence=0.9).items == before
         live.refit()
         assert str(folder / "models" / "000001") not in Path("/proc/self/maps").read_text()
         for file in (each for each in folder.rglob("*") if each.is_file()):
             content = file.read_bytes()
             assert not [user for user in gone if user.encode() in content], file
-        assert stays in live._state.growing.profiles.users
+        assert kept in live._state.growing.profiles.users
 
 
-def test_who_calibrates_only_groups_is_taken_out_of_them(orders, tmp_path) -> None:
-    """Groups are drawn from all users, and calibrated when a group is first asked for."""
+def test_a_user_who_calibrates_only_groups_is_removed_from_them(orders, tmp_path) -> None:
+    """Groups are drawn from all users, and calibrated at the first request for a group."""
     model = sr.PopulationConformal("CM12", n_calibration=5).fit(orders)
     with Live.create(tmp_path / "shop", model, refit=False) as live:
         live.recommend(group=orders.users.ids[:2].to_list())
@@ -66,7 +66,7 @@ def test_who_calibrates_only_groups_is_taken_out_of_them(orders, tmp_path) -> No
         assert len(live._state.growing.model.calibration.users) == 5
 
 
-def test_nothing_of_a_forgotten_user_stays_in_postgresql(orders, tmp_path, postgres) -> None:
+def test_no_data_of_a_forgotten_user_remain_in_postgresql(orders, tmp_path, postgres) -> None:
     psycopg = pytest.importorskip("psycopg")
     model, address = sr.PopulationConformal("CM12").fit(orders), postgres()
     gone = orders.users[int(model.calibration_.users[0])]
@@ -90,11 +90,11 @@ def test_all_users_may_be_forgotten(orders, tmp_path) -> None:
         assert live.recommend("buyer-new", confidence=0.9) is not None
 
 
-def test_a_forgotten_user_is_named_in_no_message(cli, orders, tmp_path) -> None:
+def test_no_message_names_a_forgotten_user(cli, orders, tmp_path) -> None:
     shop, gone = tmp_path / "shop", orders.users[0]
     Live.create(shop, sr.PopulationConformal("CM12").fit(orders), refit=False).close()
 
-    def says(live: Live) -> str:
+    def messages(live: Live) -> str:
         users = live._state.growing.profiles.users
         with pytest.raises(UnknownIdError) as one:
             live.recommend(f"{gone}x", confidence=0.9)
@@ -103,13 +103,13 @@ def test_a_forgotten_user_is_named_in_no_message(cli, orders, tmp_path) -> None:
         return f"{one.value} {many.value}"
 
     with Live(shop, refit=False) as live:
-        assert repr(gone) in says(live)  # as long as it is known
+        assert repr(gone) in messages(live)  # while the user is known
         live.forget(gone)
-        assert repr(gone) not in says(live)
+        assert repr(gone) not in messages(live)
     with Live(shop, refit=False) as live:
-        assert repr(gone) not in says(live)
-        live.observe({"user": gone, "item": 5, "time": LATE})  # who comes back is known again
-        assert repr(gone) in says(live)
+        assert repr(gone) not in messages(live)
+        live.observe({"user": gone, "item": 5, "time": LATE})  # a returning user is known again
+        assert repr(gone) in messages(live)
         live.forget(gone)
     ran = cli("live", "forget", shop, f"{gone}x")
     assert ran.code == 2

@@ -1,4 +1,4 @@
-"""A live model: events are in at once, safe, judged once; a restart answers as if nothing was."""
+"""Live models: events are ingested once and durably, and evaluated before they are ingested."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def live(tmp_path, model, store):
 
 
 def stream(films, n, random_state=0):
-    """Events of known and new people and items; some late, some repeated."""
+    """Yield events of known and new users and items, some of them late or repeated."""
     rng = np.random.default_rng(random_state)
     end = int(films.times.max()) // 1_000_000
     for k in range(n):
@@ -49,27 +49,27 @@ def stream(films, n, random_state=0):
         }
 
 
-def counted(live, tmp_path):
+def refitted(live, tmp_path):
     live.export(tmp_path / "all.parquet")
     return sr.count_precedence(sr.read_interactions(tmp_path / "all.parquet"))
 
 
 def answers(live):
-    said = [live.recommend(user, confidence=0.8) for user in (2, 5, 9)]
+    sets = [live.recommend(user, confidence=0.8) for user in (2, 5, 9)]
     return [
-        (each.to_frame().fill_nan(None).rows(), each.guarantee) for each in said
-    ], live.delivered().rows()
+        (each.to_frame().fill_nan(None).rows(), each.guarantee) for each in sets
+    ], live.observed().rows()
 
 
 def test_counts_are_those_of_a_fit_on_all_events(live, films, tmp_path):
     log = list(stream(films, 150))
     first, second = live.observe(log[:100]), live.observe(log[100:])
-    assert first.consumed + second.consumed == live.status().n_events == 150
+    assert first.ingested + second.ingested == live.status().n_events == 150
     for found in (first, second):
-        assert found.judged + sum(found.not_judged.values()) == found.consumed
-    assert set(live.status().not_judged) >= {"repeat", "late", "new item"}
-    assert live.status().n_judged == first.judged + second.judged
-    assert_same(live._state.growing.statistics, counted(live, tmp_path))
+        assert found.evaluated + sum(found.not_evaluated.values()) == found.ingested
+    assert set(live.status().not_evaluated) >= {"repeat", "late", "new item"}
+    assert live.status().n_evaluated == first.evaluated + second.evaluated
+    assert_same(live._state.growing.statistics, refitted(live, tmp_path))
     # And of a fit of the events as they came, behind the data.
     base = films.to_frame().rows()
     rows = base + [(e["user"], e["item"], _datetime(e["time"])) for e in log]
@@ -81,7 +81,7 @@ def _datetime(seconds):
     return np.datetime64(seconds, "s").astype("datetime64[us]").item()
 
 
-def test_it_is_judged_by_what_the_person_would_have_been_given(live, films, model):
+def test_an_event_is_evaluated_against_the_set_before_it(live, films, model):
     place = int(np.argmax(np.diff(films.offsets) == 20))  # of whom enough is known
     user, end = int(films.users[place]), int(films.times.max()) // 1_000_000
     item = int(live.recommend(user, confidence=0.9).items[-1])
@@ -95,19 +95,19 @@ def test_it_is_judged_by_what_the_person_would_have_been_given(live, films, mode
     assert item not in live.recommend(user, confidence=0.9).items
 
 
-def test_sending_again_changes_nothing(live, films):
+def test_duplicates_change_nothing(live, films):
     log = [{**event, "id": f"e{k}"} for k, event in enumerate(stream(films, 40))]
     live.observe(log)
     before = answers(live), live.status()
-    again = live.observe(log + log[:5])
-    assert (again.consumed, again.again) == (0, 45)
+    repeated = live.observe(log + log[:5])
+    assert (repeated.ingested, repeated.duplicates) == (0, 45)
     assert (answers(live), live.status()) == before
     by_content = {"user": 2, "item": 900, "time": 5}
-    assert live.observe([by_content, by_content]).consumed == 1
-    assert live.observe(by_content).again == 1
+    assert live.observe([by_content, by_content]).ingested == 1
+    assert live.observe(by_content).duplicates == 1
 
 
-def test_a_restart_answers_as_if_nothing_had_happened(live, films, tmp_path):
+def test_a_restart_changes_no_answer(live, films, tmp_path):
     live.observe(stream(films, 120))
     live.forget(films.users[3])
     live.observe(stream(films, 60, random_state=1))
@@ -118,7 +118,7 @@ def test_a_restart_answers_as_if_nothing_had_happened(live, films, tmp_path):
         assert_same(again._state.growing.statistics, counts.settled())
 
 
-def test_events_that_could_not_be_kept_leave_no_trace(tmp_path, model, films):
+def test_events_that_cannot_be_stored_change_nothing(tmp_path, model, films):
     with Live.create(tmp_path / "shop", model, refit=False) as live:
         live.observe(stream(films, 30))
         before = answers(live)
@@ -131,10 +131,10 @@ def test_events_that_could_not_be_kept_leave_no_trace(tmp_path, model, films):
         assert answers(live) == before
         assert live.status().n_events == 30
         live.observe(stream(films, 30, random_state=6))
-        assert_same(live._state.growing.statistics, counted(live, tmp_path))
+        assert_same(live._state.growing.statistics, refitted(live, tmp_path))
 
 
-def test_one_bad_event_refuses_all_of_them(live):
+def test_one_invalid_event_refuses_the_call(live):
     good = {"user": 2, "item": 900, "time": 5}
     with pytest.raises(InputError, match="Event 2: The user 'ann' is not a valid id"):
         live.observe([good, {**good, "user": "ann"}])
@@ -143,47 +143,47 @@ def test_one_bad_event_refuses_all_of_them(live):
     assert live.status().n_events == 0
 
 
-def test_an_event_of_the_future_is_refused_with_an_alert_a_day(live, films):
+def test_future_events_are_refused_with_one_alert_a_day(live, films):
     user, end = films.users[3], int(films.times.max()) // 1_000_000
     items = live.recommend(user, confidence=0.9).items
     event = {"user": user, "item": items[0], "time": "2999-01-01T00:00:00Z"}
-    says = r"2999-01-01T00:00:00\+00:00 is more than 5 minutes ahead of the server's clock"
+    message = r"2999-01-01T00:00:00\+00:00 is more than 5 minutes ahead of the server's clock"
     for n in range(3):
-        with pytest.raises(InputError, match=f"Event 2: the time {says}"):
+        with pytest.raises(InputError, match=f"Event 2: the time {message}"):
             live.observe([{**event, "time": end + n}, event])
     status = live.status()
     assert status.n_events == 0
     (alert,) = status.alerts
     assert "Refused: Event 2: the time 2999-01-01" in alert
-    assert live.observe({**event, "time": end + 9}).judged == 1  # it is not late
+    assert live.observe({**event, "time": end + 9}).evaluated == 1  # not late
 
 
-def test_the_promise_is_said_and_kept(live, films):
+def test_the_guarantee_reports_the_observed_coverage(live, films):
     none = str(live.recommend(2, confidence=0.9).guarantee)
-    assert "no event has been judged yet" in none
+    assert "no event has been evaluated yet" in none
     assert "with each user and day counted once" in none
     live.observe(stream(films, 250))
-    said = live.recommend(2, confidence=0.9)
+    result = live.recommend(2, confidence=0.9)
     adaptive = live._state.ledger.adaptive
-    assert f"over {adaptive.user_days:,} user days" in str(said.guarantee)
-    assert f"of {adaptive.n:,} judged events)" in str(said.guarantee)
-    assert said.confidence == 0.9
+    assert f"over {adaptive.user_days:,} user days" in str(result.guarantee)
+    assert f"of {adaptive.n:,} evaluated events" in str(result.guarantee)
+    assert result.confidence == 0.9
     for place, epsilon in enumerate(adaptive.epsilons):
         assert abs(adaptive.observed_by_user_day()[place] - epsilon) <= adaptive.bound(place)
     other = live.recommend(2, confidence=0.85).guarantee
-    assert other.reason == "a guarantee is kept live at the confidences 0.7, 0.8, 0.9 only"
-    threshold = live.recommend(2, confidence=0.9, k=1).guarantee
-    assert (threshold.reason, threshold.full) == ("the set was truncated to 1 item", said.guarantee)
+    assert other.reason == "live guarantees are given only at the confidence levels 0.7, 0.8, 0.9"
+    short = live.recommend(2, confidence=0.9, k=1).guarantee
+    assert (short.reason, short.full) == ("the set was truncated to 1 item", result.guarantee)
     assert live.recommend(history=[5], confidence=0.9).guarantee.reason == (
         "this user has 1 known item, and calibration users had at least 5"
     )
-    rows = live.delivered()
+    rows = live.observed()
     assert rows["confidence"].to_list() == [0.9, 0.8, 0.7]
     assert rows["n"].to_list() == [adaptive.n] * 3
-    np.testing.assert_allclose(1 - rows["observed"], adaptive.delivered())
+    np.testing.assert_allclose(1 - rows["observed"], adaptive.observed())
 
 
-def test_a_recount_is_taken_over_with_all_that_came_meanwhile(live, films, tmp_path):
+def test_a_refit_includes_events_that_arrive_during_it(live, films, tmp_path):
     live.observe(stream(films, 100))
     live.refit(wait=False)
     live.observe(stream(films, 60, random_state=1))
@@ -192,7 +192,7 @@ def test_a_recount_is_taken_over_with_all_that_came_meanwhile(live, films, tmp_p
     status = live.status()
     assert status.n_events >= 150
     assert live._state.growing.statistics.n_added < 160
-    assert_same(live._state.growing.statistics, counted(live, tmp_path))
+    assert_same(live._state.growing.statistics, refitted(live, tmp_path))
     assert len(list((tmp_path / "shop" / "models").iterdir())) == 1
     before = answers(live)
     live.close()
@@ -200,16 +200,7 @@ def test_a_recount_is_taken_over_with_all_that_came_meanwhile(live, films, tmp_p
         assert answers(again) == before
 
 
-def test_it_recounts_by_itself_when_it_has_grown(tmp_path, model, films, monkeypatch):
-    monkeypatch.setattr("surerec.live._live._LEAST_GROWN", 100)
-    with Live.create(tmp_path / "shop", model) as live:
-        live.observe(stream(films, 500))
-        live._refit.close()
-        assert live._state.base == 2
-        assert live._state.growing.statistics.n_added == 0
-
-
-def test_a_recount_that_fails_in_the_background_is_told_and_waits(
+def test_a_failed_background_refit_raises_an_alert_and_waits(
     tmp_path, model, films, monkeypatch, caplog
 ):
     monkeypatch.setattr("surerec.live._live._LEAST_GROWN", 100)
@@ -218,18 +209,18 @@ def test_a_recount_that_fails_in_the_background_is_told_and_waits(
             full = OSError(28, "No space left on device", str(tmp_path / "shop" / "models"))
             broken.setattr(sr.PopulationConformal, "save", _raises(full))
             live.observe(stream(films, 400))
-            counting = live._refit._running
-            assert isinstance(counting.exception(), OSError)
-        said, n_alerts = live.status().alerts[-1], live._state.ledger.n_alerts
-        assert "Refitting failed (No space left on device; the log has the details)" in said
-        assert str(tmp_path) not in said
+            refit = live._refit._running
+            assert isinstance(refit.exception(), OSError)
+        alert, n_alerts = live.status().alerts[-1], live._state.ledger.n_alerts
+        assert "Refit failed (No space left on device; see the log for details)" in alert
+        assert str(tmp_path) not in alert
         (line,) = [each for each in caplog.records if each.name == "surerec.live"]
-        assert str(tmp_path) in line.fields["why"]
+        assert str(tmp_path) in line.fields["reason"]
         live.observe({"user": 7, "item": 900, "time": 5})
-        assert live._refit._running is counting  # it is not tried again at once
+        assert live._refit._running is refit  # no immediate retry
         live.refit()
         assert live._state.base == 2
-        with monkeypatch.context() as broken:  # who waits for it is told so
+        with monkeypatch.context() as broken:  # a caller that waits gets the error
             broken.setattr(sr.PopulationConformal, "save", _raises(OSError("away")))
             with pytest.raises(OSError, match="away"):
                 live.refit()
@@ -243,7 +234,7 @@ def _raises(error):
     return fails
 
 
-def test_commands_work_beside_a_server_but_for_a_second_one(tmp_path, model, films, cli):
+def test_commands_work_beside_a_server(tmp_path, model, films, cli):
     shop = tmp_path / "shop"
     with Live.create(shop, model, refit=False) as served:
         served.observe(stream(films, 50))
@@ -252,12 +243,12 @@ def test_commands_work_beside_a_server_but_for_a_second_one(tmp_path, model, fil
         assert cli("live", "forget", shop, films.users[4]).code == 0
         assert cli("live", "export", shop, tmp_path / "all.parquet").code == 0
         refused = cli("live", "ingest", shop, tmp_path / "all.parquet")
-        assert "one server at a time" in refused.err
-        with pytest.raises(UnknownIdError):  # it goes on with what they did
+        assert "Run one server at a time" in refused.err
+        with pytest.raises(UnknownIdError):  # the server sees their changes
             served.recommend(films.users[4], confidence=0.9)
         served.observe(stream(films, 30, random_state=1))
         assert served._state.base == 2
-        assert_same(served._state.growing.statistics, counted(served, tmp_path))
+        assert_same(served._state.growing.statistics, refitted(served, tmp_path))
 
 
 def test_two_servers_share_one_stream(tmp_path, model, films, postgres):
@@ -270,7 +261,7 @@ def test_two_servers_share_one_stream(tmp_path, model, films, postgres):
             (one, two)[k // 10 % 2].observe(log[k : k + 10])
         one.forget(films.users[5])
         assert answers(one) == answers(two)
-        assert_same(two._state.growing.statistics, counted(one, tmp_path))
+        assert_same(two._state.growing.statistics, refitted(one, tmp_path))
         one.refit()
         assert answers(one) == answers(two)
     with Live.create(tmp_path / "alone", model, refit=False) as alone:
@@ -279,7 +270,7 @@ def test_two_servers_share_one_stream(tmp_path, model, films, postgres):
         assert alone._state.ledger.adaptive == one._state.ledger.adaptive
 
 
-def test_threads_send_and_ask_at_once(tmp_path, model, films):
+def test_threads_send_events_and_requests_in_parallel(tmp_path, model, films):
     log = list(stream(films, 160))
     with Live.create(tmp_path / "shop", model, refit=False) as live:
 
@@ -291,7 +282,7 @@ def test_threads_send_and_ask_at_once(tmp_path, model, films):
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(send, range(4)))
         assert live.status().n_events == 160
-        assert_same(live._state.growing.statistics, counted(live, tmp_path))
+        assert_same(live._state.growing.statistics, refitted(live, tmp_path))
 
 
 class Fitted:
@@ -300,31 +291,34 @@ class Fitted:
 
 
 @pytest.mark.parametrize(
-    ("made", "says"),
+    ("made", "message"),
     [
-        (lambda: sr.InductiveConformal("CM12"), "needs sets calibrated over users"),
-        (lambda: sr.PopulationConformal(guarantee="precision"), "cannot be kept live"),
-        (lambda: sr.PopulationConformal("als"), "does not grow"),
-        (lambda: sr.PopulationConformal(Fitted()), "comes fitted, and cannot be refitted"),
+        (lambda: sr.InductiveConformal("CM12"), "needs user-level calibration"),
+        (
+            lambda: sr.PopulationConformal(guarantee="precision"),
+            "precision guarantee cannot be live",
+        ),
+        (lambda: sr.PopulationConformal("als"), "cannot be updated with events"),
+        (lambda: sr.PopulationConformal(Fitted()), "is already fitted and cannot be refitted"),
     ],
 )
-def test_models_that_cannot_live_say_why(tmp_path, films, made, says):
-    with pytest.raises(InputError, match=says):
+def test_models_that_cannot_be_live_are_refused(tmp_path, films, made, message):
+    with pytest.raises(InputError, match=message):
         Live.create(tmp_path / "shop", made().fit(films))
     assert not (tmp_path / "shop").exists()
 
 
-def test_a_folder_that_is_none_is_one_sentence(tmp_path, model):
-    with pytest.raises(InputError, match="is no live model, for it has no live"):
+def test_invalid_folders_are_refused(tmp_path, model):
+    with pytest.raises(InputError, match="is not a live model: it has no live"):
         Live(tmp_path / "nowhere")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
-    with pytest.raises(InputError, match="is there and not empty"):
+    with pytest.raises(InputError, match="exists and is not empty"):
         Live.create(tmp_path / "full", model)
     Live.create(tmp_path / "shop", model).close()
     about = tmp_path / "shop" / "live.json"
     about.write_text(about.read_text().replace('"version": 1', '"version": 9'))
-    with pytest.raises(InputError, match="of version 9, and this surerec knows 1"):
+    with pytest.raises(InputError, match="of version 9, but this surerec reads version 1"):
         Live(tmp_path / "shop")
     about.write_text("{")
     with pytest.raises(InputError, match="is damaged"):
@@ -332,13 +326,13 @@ def test_a_folder_that_is_none_is_one_sentence(tmp_path, model):
 
 
 @pytest.mark.slow
-def test_kill_9_at_any_moment_loses_nothing_and_takes_nothing_twice(tmp_path, model):
+def test_kill_9_loses_and_duplicates_no_event(tmp_path, model):
     folder = tmp_path / "shop"
     Live.create(folder, model).close()
     program = textwrap.dedent("""
         import sys
         from surerec.live import Live
-        with Live(sys.argv[1], recount=False) as live:
+        with Live(sys.argv[1], refit=False) as live:
             print("open", flush=True)
             for line in sys.stdin:
                 first, last = map(int, line.split())
@@ -370,14 +364,14 @@ def test_kill_9_at_any_moment_loses_nothing_and_takes_nothing_twice(tmp_path, mo
         status = live.status()
         assert status.n_events in (done, done + 10)
         users = live.heaviest_users(1000)
-        assert users["judged"].sum() == status.n_judged  # unless the day ended meanwhile
+        assert users["evaluated"].sum() == status.n_evaluated  # unless the day ended meanwhile
         assert len(users) == status.n_user_days
         live.observe(
             {"user": 1 + k * 7 % 149, "item": 1 + k * 31 % 60, "time": 1_700_000_000 + k,
              "id": str(k)} for k in range(done + 10)
         )  # fmt: skip
         assert live.status().n_events == done + 10
-        assert_same(live._state.growing.statistics, counted(live, tmp_path))
+        assert_same(live._state.growing.statistics, refitted(live, tmp_path))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
@@ -396,7 +390,7 @@ def modes_of_models(folder):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
-def test_names_that_are_not_utf_8_are_refused_before_anything_is_written(cli, model, tmp_path):
+def test_paths_that_are_not_utf_8_are_refused(cli, model, tmp_path):
     bad = os.fsdecode(b"caf\xe9")
     with pytest.raises(InputError, match="is not valid UTF-8"):
         Live.create(tmp_path / bad, model)

@@ -1,4 +1,4 @@
-"""Events may name new items up to a limit, and these grow a model by their number."""
+"""Limits on new items, and the size of models with many new items."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def test_new_items_above_the_limit_of_a_day_are_refused(tmp_path, small_model, m
     terms = LiveTerms(new_items_per_day=3)
     with Live.create(tmp_path / "shop", small_model, terms=terms, refit=False) as live:
         found = live.observe(events(range(900, 905)))
-        assert (found.consumed, found.refused) == (3, 2)
-        assert "there were 3 new items on 2026-11-17" in found.alerts[0]
+        assert (found.ingested, found.refused) == (3, 2)
+        assert "the limit of 3 new items on 2026-11-17 is reached" in found.alerts[0]
         again = live.observe(events(range(900, 905)))
-        assert (again.again, again.refused, again.alerts) == (3, 2, ())  # said once a day
+        assert (again.duplicates, again.refused, again.alerts) == (3, 2, ())  # one alert a day
         known = live.observe(events([900, 901, 902], user=8))  # as they are not new any more
-        assert (known.consumed, known.refused) == (3, 0)
+        assert (known.ingested, known.refused) == (3, 0)
         assert live._state.growing.statistics.n_items == 33
         assert live.status().n_events == 6
-        assert live.status().not_judged["new item above the limit"] == 4
+        assert live.status().not_evaluated["new item above the limit"] == 4
         day.append("2026-11-18")
-        tomorrow = live.observe(events(range(900, 905)))  # what was refused may be sent again
-        assert (tomorrow.consumed, tomorrow.again, tomorrow.refused) == (2, 3, 0)
+        tomorrow = live.observe(events(range(900, 905)))  # refused events can be sent again
+        assert (tomorrow.ingested, tomorrow.duplicates, tomorrow.refused) == (2, 3, 0)
         live.refit()
     with Live(tmp_path / "shop", refit=False) as live:
         assert live.observe(events([905, 906])).refused == 1
@@ -44,7 +44,7 @@ def test_new_items_above_the_limit_in_total_are_refused(tmp_path, small_model):
     folder = tmp_path / "shop"
     with Live.create(folder, small_model, terms=LiveTerms(new_items=4), refit=False) as live:
         found = live.observe(events(range(900, 910)))
-        assert (found.consumed, found.refused) == (4, 6)
+        assert (found.ingested, found.refused) == (4, 6)
         assert "4 new items since this model was created" in found.alerts[0]
         live.refit()
         assert live.observe(events([910])).refused == 1
@@ -63,9 +63,7 @@ def test_limits_follow_the_size_of_the_model(n_items, limits):
 
 
 @pytest.mark.parametrize("per_user", [1, 6_000], ids=["a user for each item", "one user"])
-def test_new_items_grow_the_folder_with_their_number_and_not_its_square(
-    tmp_path, small_model, per_user
-):
+def test_the_folder_grows_linearly_with_new_items(tmp_path, small_model, per_user):
     folder, n_new = tmp_path / "shop", 6_000
     given = [
         {"user": 900 + place // per_user, "item": 9_000 + place, "time": LATE}
@@ -73,24 +71,24 @@ def test_new_items_grow_the_folder_with_their_number_and_not_its_square(
     ]
     terms = LiveTerms(new_items_per_day=n_new, new_items=n_new)
     with Live.create(folder, small_model, terms=terms, refit=False) as live:
-        assert live.observe(given).consumed == n_new
+        assert live.observe(given).ingested == n_new
         live.refit()
         profiles = live._state.growing.profiles.settled()
         n_bytes = sum(each.stat().st_size for each in (folder / "models").rglob("*"))
         assert n_bytes < 3_000 * profiles.n_rows  # 144 MB if all pairs of items were stored
         dense = sr.PopulationConformal("CM12", n_calibration=20)
         dense.fit(sr.count_precedence(profiles, strategy="dense"))
-        recounted = live._state.growing.model
+        refitted = live._state.growing.model
         for user in (1, 7, 30, 900):
             mine, theirs = (
-                each.recommend(user, significance=1e-9, k=n_new + 30) for each in (recounted, dense)
+                each.recommend(user, significance=1e-9, k=n_new + 30) for each in (refitted, dense)
             )
             assert mine.items == theirs.items
             for name, column in theirs.columns.items():
                 np.testing.assert_array_equal(mine.columns[name], column, err_msg=name)
 
 
-def test_a_recount_keeps_the_rule_for_ties(tmp_path):
+def test_a_refit_keeps_the_ties_option(tmp_path):
     films = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=1000, random_state=1)
     strict = sr.PopulationConformal("CM12", n_calibration=20)
     strict.fit(sr.count_precedence(films, ties="strict"))

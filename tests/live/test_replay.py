@@ -1,4 +1,4 @@
-"""A replay compares three models on what really came next, and tells the truth of each."""
+"""Replays of history with a static, a recalibrated and a live model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import surerec as sr
 from surerec.calibration import Ranking
 from surerec.errors import InputError
-from surerec.live import Playing, Replayed, replay, summary_of, windows_of, write_replay
+from surerec.live import ReplayOptions, ReplayResult, replay, summary_of, windows_of, write_replay
 from surerec.measures import Query
 
 DAY = 86_400_000_000
@@ -29,10 +29,10 @@ def begin(films):
 
 @pytest.fixture(scope="module")
 def played(films, begin):
-    return replay(films, begin, playing=Playing(renew=20, window=60))
+    return replay(films, begin, options=ReplayOptions(renew=20, window=60))
 
 
-def test_the_live_promise_is_kept_and_others_drift(played):
+def test_the_live_model_has_nominal_coverage_under_drift(played):
     summary = summary_of(played, length=1000)
     live = summary.filter(model="live")
     assert (live["outside"] - live["epsilon"]).abs().max() < 0.006
@@ -44,18 +44,18 @@ def test_the_live_promise_is_kept_and_others_drift(played):
     assert (static["outside"] - static["epsilon"]).abs().max() > 0.02
 
 
-def test_every_event_after_the_begin_is_judged_or_not(films, begin, played):
+def test_every_event_after_the_start_is_counted(films, begin, played):
     n = int((films.times >= begin).sum())
-    assert len(played.times) + sum(played.not_judged.values()) == n
+    assert len(played.times) + sum(played.not_evaluated.values()) == n
     assert (np.diff(played.times) >= 0).all()
     assert played.times[0] >= begin
 
 
 @pytest.mark.parametrize("threshold", ["rank", "score"])
-def test_sizes_and_misses_are_those_of_the_plain_way(films, begin, threshold):
-    """The first events after the begin, with sets made one item at a time."""
-    playing = Playing(renew=60, window=60, threshold=threshold, epsilons=(0.2,))
-    played = replay(films, begin, playing=playing)
+def test_sizes_and_misses_equal_the_slow_reference(films, begin, threshold):
+    """Compare the first events with sets that are built one item at a time."""
+    options = ReplayOptions(renew=60, window=60, threshold=threshold, epsilons=(0.2,))
+    played = replay(films, begin, options=options)
     order = np.argsort(films.times, kind="stable")
     owners = np.repeat(np.arange(films.n_users), np.diff(films.offsets))
 
@@ -74,17 +74,17 @@ def test_sizes_and_misses_are_those_of_the_plain_way(films, begin, threshold):
         keys = found.entries(threshold)[found.places(np.arange(films.n_items), films.n_items)]
         return keys[item], keys[others]
 
-    recipe = sr.measures.as_measure("CM12")
+    measure = sr.measures.as_measure("CM12")
     first = [at for at in order if begin <= films.times[at]][:40]
     counts = sr.count_precedence(films.until(begin))
-    scorer = recipe.fit(counts)
+    scorer = measure.fit(counts)
     entries = [found for at in first if (found := ranked(at, counts, scorer)) is not None]
     for k, (entry, all_entries) in enumerate(entries):
         for m in (0, 1):
             inside = not played.outside[m, k, 0]
             size = int(played.sizes[m, k, 0])
-            cut_at = np.sort(all_entries)[size - 1] if size else -np.inf
-            assert inside == (entry <= cut_at)
+            threshold_at = np.sort(all_entries)[size - 1] if size else -np.inf
+            assert inside == (entry <= threshold_at)
 
 
 def test_tables_and_the_folder(played, tmp_path):
@@ -94,19 +94,21 @@ def test_tables_and_the_folder(played, tmp_path):
     names = pl.read_csv(tmp_path / "out" / "summary.csv").columns
     assert names[:3] == ["epsilon", "model", "outside"]
     assert (tmp_path / "out" / "figures" / "replay.svg").stat().st_size > 1000
-    write_replay(played, tmp_path / "out")  # again, over itself
+    write_replay(played, tmp_path / "out")  # overwrites itself
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").touch()
-    with pytest.raises(InputError, match="holds something else than a replay"):
+    with pytest.raises(InputError, match="contains files that are not a replay"):
         write_replay(played, tmp_path / "other")
 
 
-def test_the_worst_window_may_begin_anywhere_and_trivial_sets_are_told():
+def test_worst_window_and_trivial_sets():
     outside = np.array([0, 0, 1, 1, 0, 0, 0, 1], dtype=bool)
     errors = np.repeat(outside[None, :, None], 3, axis=0)
     sizes = np.where(errors, 0, [[[3]], [[5]], [[6]]])
     days = np.arange(8)
-    played = Replayed(days, errors, sizes, np.full(8, 5), days, {}, Playing(epsilons=(0.25,)), "x")
+    played = ReplayResult(
+        days, errors, sizes, np.full(8, 5), days, {}, ReplayOptions(epsilons=(0.25,)), "x"
+    )
     # In threes: 1 2 2 1 0 1 errors; the windows that begin at 0, 3 and so on have 1, 1 of them.
     summary = summary_of(played, length=3)
     assert summary["worst_window"].to_list() == pytest.approx([2 / 3 - 0.25] * 3)
@@ -116,7 +118,7 @@ def test_the_worst_window_may_begin_anywhere_and_trivial_sets_are_told():
 
 
 @pytest.mark.parametrize("days", [-5, 10, 400])
-def test_a_begin_without_a_past_or_a_future_is_refused(films, days):
+def test_a_start_without_past_or_future_is_refused(films, days):
     with pytest.raises(InputError, match="The stream cannot begin on"):
         replay(films, int(films.times.min()) + days * DAY)
 
@@ -124,6 +126,6 @@ def test_a_begin_without_a_past_or_a_future_is_refused(films, days):
 @pytest.mark.parametrize(
     "given", [{"threshold": "size"}, {"renew": 0}, {"epsilons": ()}, {"step": 2}]
 )
-def test_impossible_settings_are_refused(given):
+def test_invalid_options_are_refused(given):
     with pytest.raises(InputError):
-        Playing(**given)
+        ReplayOptions(**given)

@@ -15,7 +15,7 @@ from surerec.serving._service import Service
 from surerec.serving._supervisor import shared_memory
 from surerec.serving._worker import create_app
 from tests.postgres import postgres  # noqa: F401  # a fixture
-from tests.serving.serving_server import Server, made_up, save, someone
+from tests.serving.serving_server import Server, model_and_user, save, synthetic
 
 
 @pytest.fixture(scope="session")
@@ -25,12 +25,12 @@ def model_folder(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def known(model_folder):
-    return someone(model_folder)
+    return model_and_user(model_folder)
 
 
 @pytest.fixture(scope="session")
 def server(model_folder, tmp_path_factory):
-    """The server as it is by default, with two workers."""
+    """A server with default settings and two workers."""
     running = Server(model_folder, tmp_path_factory.mktemp("log") / "log", "--workers", "2")
     yield running
     assert running.stop() == 0
@@ -46,7 +46,7 @@ def client(server):
 
 @pytest.fixture
 def start(tmp_path):
-    """Start further servers, which end with the test."""
+    """Return a function that starts further servers, which end with the test."""
     running = []
 
     def start_one(model, *options, **more):
@@ -66,18 +66,18 @@ class InProcess:
         self.service = Service(settings, memory.fileno())
         self._app = httpx.ASGITransport(create_app(self.service), raise_app_exceptions=False)
 
-    def request(self, method, path, **asked):
-        async def ask():
+    def request(self, method, path, **options):
+        async def send():
             async with httpx.AsyncClient(transport=self._app, base_url="http://localhost") as one:
-                return await one.request(method, path, **asked)
+                return await one.request(method, path, **options)
 
-        return asyncio.run(ask())
+        return asyncio.run(send())
 
-    def get(self, path, **asked):
-        return self.request("GET", path, **asked)
+    def get(self, path, **options):
+        return self.request("GET", path, **options)
 
-    def post(self, path, **asked):
-        return self.request("POST", path, **asked)
+    def post(self, path, **options):
+        return self.request("POST", path, **options)
 
 
 @pytest.fixture(scope="session")
@@ -88,8 +88,8 @@ def in_process():
 
 @pytest.fixture(scope="session")
 def films(in_process, tmp_path_factory):
-    """One folder with every kind of recommender: the models, their data, a client of them."""
-    data, folder = made_up(n_items=60), tmp_path_factory.mktemp("kinds") / "films"
+    """Models of every kind in one folder, their data, and a client."""
+    data, folder = synthetic(n_items=60), tmp_path_factory.mktemp("kinds") / "films"
     counts, some = sr.count_precedence(data), data.items.ids.to_list()[::2]
     country = {user: "DE" if user % 2 else "AT" for user in data.users.ids}
     models = {

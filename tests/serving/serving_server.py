@@ -1,4 +1,4 @@
-"""A really running server: the command line in a process of its own, on a free port."""
+"""A real ``surerec serve`` process on a free port, and synthetic data for it."""
 
 import json
 import os
@@ -21,8 +21,8 @@ ACCENT = "Amélie à la plage"
 NAMES = ("icrs12", "icrs3", "crs-max", "precedence-mining")
 
 
-def made_up(random_state=1, n_users=300, n_items=120):
-    """Small data with titles, two of which would hurt a careless page."""
+def synthetic(random_state=1, n_users=300, n_items=120):
+    """Return small data with titles, two of which test escaping."""
     films = sr.datasets.synthetic(
         n_users=n_users, n_items=n_items, n_rows=6_000, random_state=random_state
     )
@@ -43,13 +43,13 @@ def made_up(random_state=1, n_users=300, n_items=120):
 
 
 def save(folder, random_state=1, *, overwrite=False, names=NAMES):
-    statistics = sr.count_precedence(made_up(random_state))
+    statistics = sr.count_precedence(synthetic(random_state))
     save_all(folder, {n: make_recommender(n).fit(statistics) for n in names}, overwrite=overwrite)
     return folder
 
 
 class ByCode:
-    """A scorer of one's own: Python code, which no model folder holds."""
+    """A scorer in Python code, which model folders do not store."""
 
     def __init__(self, n_items):
         self.n_items = n_items
@@ -66,7 +66,7 @@ def save_without_scorer(folder, *, overwrite=False):
 
 
 class Server:
-    """``surerec serve`` with its log, its address and its end."""
+    """A ``surerec serve`` process with its log and address."""
 
     def __init__(self, model, log, *options, env=None, insecure=True):
         self.log_path = log
@@ -96,17 +96,17 @@ class Server:
         return self.log_path.read_text()
 
     def lines(self, event=None):
-        # A line that is still being written does not count.
+        # Skip a line that is still being written.
         whole = [line for line in self.text.splitlines(keepends=True) if line.endswith("\n")]
-        told = [json.loads(line) for line in whole if line.startswith("{")]
-        return [line for line in told if event in (None, line["event"])]
+        found = [json.loads(line) for line in whole if line.startswith("{")]
+        return [line for line in found if event in (None, line["event"])]
 
     def workers(self):
-        """Process ids of the workers, the latest last."""
+        """Return the process ids of the workers, latest last."""
         return [line["worker"] for line in self.lines("worker ready")]
 
     def mapped(self, folder):
-        """Files of a folder that any process of the server has mapped, deleted ones too."""
+        """Return the files of a folder that the server has mapped, including deleted ones."""
         lines = [
             line
             for pid in (self.process.pid, *self.workers())
@@ -137,20 +137,19 @@ class Server:
 
 
 def problem(response, status):
-    """Return the sentence of a problem, after seeing that it is one, and leaks nothing."""
+    """Check that a response is a problem without leaks; return its detail."""
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/problem+json"
-    told = response.json()
-    assert told["status"] == status
-    sentence = told["detail"]
-    assert sentence.endswith((".", "?"))
+    body = response.json()
+    assert body["status"] == status
+    assert body["detail"].endswith((".", "?"))
     for leak in ("Traceback", "/home", "/tmp", "site-packages", ".py", sr.__version__):  # noqa: S108
         assert leak not in response.text
-    return sentence
+    return body["detail"]
 
 
-def someone(model_folder):
-    """Return a model of the folder, and a user with a middling profile."""
+def model_and_user(model_folder):
+    """Return a model of the folder, and a user with a history of median length."""
     model = sr.load(model_folder)
     interactions = model.statistics_.interactions
     order = np.argsort(np.diff(interactions.offsets), kind="stable")

@@ -1,4 +1,4 @@
-"""What every request passes: keys, rates, hosts, sizes and times, over real connections."""
+"""The gate: keys, rate limits, hosts, sizes and timeouts, over real connections."""
 
 import contextlib
 import re
@@ -22,7 +22,7 @@ LARGE = "static/plotly.min.js"  # 4.8 MB, more than the buffers of the kernel ho
 
 @pytest.fixture(scope="module")
 def strict(model_folder, tmp_path_factory):
-    """A server with room for one request and 20 connections, which waits 1 s for a request."""
+    """A server with one thread, a queue of 1, 20 connections and timeouts of 1 s."""
     environment = {
         "SUREREC_SERVE_WORKERS": "1",
         "SUREREC_SERVE_THREADS": "1",
@@ -68,7 +68,7 @@ def rest(connection):
 
 
 def answered(connection):
-    """Read one whole answer, which may come in pieces; return its status."""
+    """Read one response; return its status."""
     response = HTTPResponse(connection)
     response.begin()
     response.read()
@@ -77,14 +77,14 @@ def answered(connection):
 
 
 def trickle(connection, seconds=6.0, gap=0.2):
-    """Send a byte now and then; return the answer and how long the connection stayed open."""
+    """Send single bytes slowly; return the response and how long the connection was open."""
     begin, answer = time.monotonic(), b""
     connection.settimeout(gap)
     while time.monotonic() - begin < seconds:
         try:
             part = connection.recv(65536)
         except TimeoutError:
-            with contextlib.suppress(ConnectionError):  # closed in between: recv will say so
+            with contextlib.suppress(ConnectionError):  # closed meanwhile: recv reports it
                 connection.sendall(b"x")
             continue
         except ConnectionError:
@@ -96,7 +96,7 @@ def trickle(connection, seconds=6.0, gap=0.2):
 
 
 def until_it_answers(server, held, act):
-    """Hold connections, act on each now and then, and wait until another client is answered."""
+    """Hold connections, act on each repeatedly, and wait until another client is answered."""
     end = time.monotonic() + 60
     try:
         while time.monotonic() < end:
@@ -110,7 +110,7 @@ def until_it_answers(server, held, act):
     finally:
         for connection in held:
             connection.close()
-    pytest.fail("the server does not come back")
+    pytest.fail("the server does not recover")
 
 
 BODY = b'{"user": 1, "confidence": 0.8, "k": 3}'
@@ -133,7 +133,7 @@ PREFLIGHT = (f"Origin: {SHOP}", "Access-Control-Request-Method: POST")
         (head("DELETE /v1/model", "Content-Length: 100"), 408),
         (head("POST /v1/recommendations", "Content-Length: 100"), 408),
         (CHUNKED + b"0\r\nX: ", 408),
-        # Answered without the body, so the body may not keep the connection.
+        # Answered before the body, which must not hold the connection.
         (head("OPTIONS /v1/recommendations", "Content-Length: 100", *PREFLIGHT), 200),
         (head("POST /v1/model", "Content-Length: 100", "Origin: https://e.vil"), 403),
         (head("GET /healthz", "Content-Length: 100", host="evil.example"), 421),
@@ -170,7 +170,7 @@ def test_a_slow_request_is_ended_for_every_method_and_status(strict, data, statu
         CHUNKED + b"0\n\r\n",
     ],
 )
-def test_what_is_no_http_or_can_be_read_in_two_ways_is_refused_and_closed(strict, data, piece):
+def test_invalid_or_ambiguous_http_is_refused_and_closed(strict, data, piece):
     with connect(strict) as connection:
         connection.sendall(head("GET /healthz"))
         assert answered(connection) == 200  # the second request of a connection
@@ -192,13 +192,13 @@ def test_a_chunked_body_may_have_trailers(strict, trailers, piece):
 
 
 def test_a_refused_request_that_ends_in_time_keeps_its_connection(strict):
-    """The rest of a body that nobody wants is read for a moment, then the next request answers."""
+    """The rest of a refused body is read for a moment, then the next request is answered."""
     body = b'{"user":\n 1}\n\n'  # of any line ends
-    asked = head("POST /v1/recommendations", f"Content-Length: {len(body)}", JSON)
+    request = head("POST /v1/recommendations", f"Content-Length: {len(body)}", JSON)
     with connect(strict) as connection:
         connection.sendall(head("GET /healthz", "Content-Length: 4", host="evil.example"))
         assert answered(connection) == 421
-        connection.sendall(b"rest" + asked + body)
+        connection.sendall(b"rest" + request + body)
         assert answered(connection) == 200
 
 
@@ -222,13 +222,13 @@ def test_slow_readers_do_not_fill_the_server(strict):
         assert 'reason="slow"' in client.get("metrics").text
 
 
-def test_beyond_the_queue_there_is_503_and_never_a_wrong_answer(strict):
-    def ask(_):
+def test_a_full_queue_is_503_and_never_a_wrong_answer(strict):
+    def post(_):
         with strict.client() as client:
             return client.post("v1/recommendations/batch", json=BATCH)
 
     with ThreadPoolExecutor(16) as pool:
-        answers = list(pool.map(ask, range(16)))
+        answers = list(pool.map(post, range(16)))
     served = [answer for answer in answers if answer.status_code == 200]
     refused = [answer for answer in answers if answer.status_code != 200]
     assert len({answer.content for answer in served}) == 1
@@ -240,7 +240,7 @@ def test_beyond_the_queue_there_is_503_and_never_a_wrong_answer(strict):
         assert "surerec_work_held 0.0" in client.get("metrics").text
 
 
-def test_an_answer_that_takes_too_long_is_given_up(in_process, model_folder):
+def test_a_slow_request_times_out(in_process, model_folder):
     client = in_process(model_folder, request_timeout=0.001)
     answer = client.post("v1/recommendations/batch", json=BATCH)
     assert "took longer than 0.001 s" in problem(answer, 503)
@@ -252,8 +252,10 @@ def test_cors_is_for_the_named_origins(strict):
     with strict.client() as client:
         allowed = client.options("v1/recommendations", headers=asks)
         assert allowed.headers["access-control-allow-origin"] == SHOP
-        problem(client.post("v1/items", headers={"Origin": SHOP}), 405)  # let in, and then told
-        # What is refused before the API can be read by the page as well.
+        problem(
+            client.post("v1/items", headers={"Origin": SHOP}), 405
+        )  # accepted, then refused by the API
+        # A page can also read errors of the gate.
         shop = {"Origin": SHOP, "Content-Type": "application/json"}
         large = client.post("v1/recommendations", content=b" " * 300_000, headers=shop)
         problem(large, 413)
@@ -271,13 +273,13 @@ def test_cors_is_for_the_named_origins(strict):
         ("localhost:8000", "http://localhost:8000", 200),
     ],
 )
-def test_other_sites_can_neither_point_a_name_here_nor_send_a_browser(client, host, origin, status):
+def test_other_hosts_and_origins_are_refused(client, host, origin, status):
     headers = {"Host": host} | ({} if origin is None else {"Origin": origin})
     answer = client.post("v1/recommendations", json={"user": 1}, headers=headers)
     assert answer.status_code == status, answer.text
 
 
-OF_A_SCOPE = {
+BY_SCOPE = {
     "read": ("v1/recommendations", {"user": 1}),
     "events": ("v1/events", {"events": [{"user": 1, "item": 1}]}),
     "admin": ("admin/reload", {}),
@@ -290,10 +292,10 @@ def test_events_and_admin_requests_need_a_key_of_their_scope(in_process, model_f
         assert "--insecure-admin" in problem(without.post(path, json={}), 403)
     assert without.post("v1/recommendations", json={"user": 1}).status_code == 200
     keys = KeyFile(tmp_path / "keys.json")
-    made = {scope: keys.create(scope, [scope]) for scope in OF_A_SCOPE}
+    made = {scope: keys.create(scope, [scope]) for scope in BY_SCOPE}
     client = in_process(model_folder, keys=keys.path, insecure_admin=False)
     for mine, key in made.items():
-        for scope, (path, body) in OF_A_SCOPE.items():
+        for scope, (path, body) in BY_SCOPE.items():
             headers = {"Authorization": f"Bearer {key}"}
             answer = client.post(path, json=body, headers=headers)
             if mine in (scope, "admin"):
@@ -302,26 +304,26 @@ def test_events_and_admin_requests_need_a_key_of_their_scope(in_process, model_f
                 assert f"lacks the scope {scope}" in problem(answer, 403)
 
 
-def test_nothing_opens_without_a_key_and_a_key_has_its_rate(start, model_folder, tmp_path):
+def test_keys_are_required_and_rate_limited(start, model_folder, tmp_path):
     keys = KeyFile(tmp_path / "keys.json")
     reader = keys.create("reader")
     options = ("--workers", "2", "--keys", str(keys.path), "--rate", "1", "--burst", "10")
     server = start(model_folder, "--host", "0.0.0.0", *options)  # noqa: S104  # that is the point
-    with server.client() as nobody:
+    with server.client() as anonymous:
         for path in ("", "docs", "openapi.json", "healthz", "readyz", "static/page.css"):
-            assert nobody.get(path).status_code == 200
+            assert anonymous.get(path).status_code == 200
         for path in ("v1/model", "v1/items", "metrics", "nowhere", "admin/nowhere"):
-            answer = nobody.get(path)
+            answer = anonymous.get(path)
             assert "API key" in problem(answer, 401)
             assert answer.headers["www-authenticate"].startswith("Bearer")
-        big = b"x" * 300_000  # refused before a byte of it is looked at
-        problem(nobody.post("v1/recommendations", content=big), 401)
-        described = nobody.get("openapi.json").json()["paths"]
+        big = b"x" * 300_000  # refused before it is read
+        problem(anonymous.post("v1/recommendations", content=big), 401)
+        described = anonymous.get("openapi.json").json()["paths"]
         assert described["/v1/model"]["get"]["security"] == [{"key": []}]
         assert "security" not in described["/healthz"]["get"]
     with server.client("sr_00000000_wrong") as wrong:
         assert "not valid" in problem(wrong.get("v1/model"), 401)
-    # Ten at once over all workers, whichever answers; then one a second.
+    # Ten at once over all workers, then one per second.
     answers = []
     for _ in range(16):
         with server.client(reader) as client:
@@ -330,7 +332,7 @@ def test_nothing_opens_without_a_key_and_a_key_has_its_rate(start, model_folder,
     assert statuses[:10] == [200] * 10
     assert statuses.count(200) <= 12
     often = answers[statuses.index(429)]
-    assert "too often" in problem(often, 429)
+    assert "exceeds its rate limit" in problem(often, 429)
     assert int(often.headers["retry-after"]) >= 1
     keys.revoke(reader.split("_")[1])
     with server.client(reader) as client:

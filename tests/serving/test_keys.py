@@ -1,4 +1,4 @@
-"""The file of API keys, the keys as a server holds them, and their rates."""
+"""API keys, their file and their rate limits."""
 
 import os
 import stat
@@ -18,7 +18,7 @@ def keys(tmp_path):
     return KeyFile(tmp_path / "my keys.json")
 
 
-def test_a_key_file_keeps_no_key_and_is_for_its_owner_only(keys):
+def test_a_key_file_contains_no_secrets_and_is_private(keys):
     key = keys.create("shop")
     assert stat.S_IMODE(keys.path.stat().st_mode) == 0o600
     assert key.split("_", 2)[2] not in keys.path.read_text()
@@ -29,7 +29,7 @@ def test_a_key_file_keeps_no_key_and_is_for_its_owner_only(keys):
         assert ring.find(wrong) is None
 
 
-def test_a_running_keyring_notices_changes_and_lets_nobody_in_blindly(keys):
+def test_a_keyring_reloads_changes_and_fails_closed(keys):
     first = keys.create("first")
     ring = Keyring(keys)
     second = keys.create("second", ["admin"])
@@ -37,7 +37,7 @@ def test_a_running_keyring_notices_changes_and_lets_nobody_in_blindly(keys):
     keys.revoke(ring.find(first).key_id)
     assert ring.find(first) is None
     keys.path.chmod(0o644)
-    with pytest.raises(InputError, match="can read or write it"):
+    with pytest.raises(InputError, match="own, read or write this key file"):
         ring.find(second)
     keys.path.write_text("{")
     keys.path.chmod(0o600)
@@ -46,22 +46,22 @@ def test_a_running_keyring_notices_changes_and_lets_nobody_in_blindly(keys):
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o644, 0o666, None])
-def test_a_key_file_that_others_can_open_is_refused_with_the_fix(keys, mode, monkeypatch):
+def test_a_shared_key_file_is_refused_with_the_fix(keys, mode, monkeypatch):
     key = keys.create("shop")
     fix = "chown" if mode is None else "chmod 600"
     if mode is None:
         monkeypatch.setattr(os, "geteuid", lambda: keys.path.stat().st_uid + 1)
     else:
         keys.path.chmod(mode)
-    for ask in (keys.read, lambda: Keyring(keys), lambda: keys.create("b")):
+    for call in (keys.read, lambda: Keyring(keys), lambda: keys.create("b")):
         with pytest.raises(InputError, match=rf"with `{fix} .*'.*my keys\.json'`"):
-            ask()
+            call()
     monkeypatch.undo()
     keys.path.chmod(0o600)
     assert Keyring(keys).find(key)
 
 
-def test_key_files_that_are_none_are_refused(tmp_path):
+def test_invalid_key_files_are_refused(tmp_path):
     for path in (
         tmp_path,
         "",
@@ -74,13 +74,13 @@ def test_key_files_that_are_none_are_refused(tmp_path):
         "\0",
     ):
         file = KeyFile(path)
-        for ask in (file.read, lambda: file.create("a"), lambda: file.revoke("")):  # noqa: B023
+        for call in (file.read, lambda: file.create("a"), lambda: file.revoke("")):  # noqa: B023
             with pytest.raises(InputError):
-                ask()
+                call()
     assert not list(tmp_path.iterdir())
 
 
-def test_keys_behind_a_link_are_kept_behind_it(tmp_path):
+def test_links_to_key_files_are_followed(tmp_path):
     link = tmp_path / "keys.json"
     link.symlink_to(tmp_path / "real.json")
     KeyFile(link).create("shop")
@@ -93,8 +93,7 @@ def test_keys_behind_a_link_are_kept_behind_it(tmp_path):
     burst=st.integers(1, 5),
     gaps=st.lists(st.sampled_from([0.0, 0.0, 0.125, 0.5, 3.0]), max_size=40),
 )
-def test_a_rate_is_a_bucket_that_refills(rate, burst, gaps):
-    """Compared with the obvious bucket of tokens."""
+def test_rate_limits_equal_a_token_bucket(rate, burst, gaps):
     with shared_memory() as memory:
         limits = RateLimits(memory.fileno(), rate, burst)
         tokens, now = float(burst), 1_000.0
@@ -109,7 +108,7 @@ def test_a_rate_is_a_bucket_that_refills(rate, burst, gaps):
                 assert wait == pytest.approx((1 - tokens) / rate)
 
 
-def test_many_keys_share_the_memory_and_two_workers_see_the_same():
+def test_workers_share_rate_limits():
     with shared_memory() as memory:
         one, other = (RateLimits(memory.fileno(), 1.0, 1) for _ in range(2))
         assert [one.wait(f"key {n}", 50.0) for n in range(900)] == [0.0] * 900
@@ -117,7 +116,7 @@ def test_many_keys_share_the_memory_and_two_workers_see_the_same():
         assert [one.wait(f"new {n}", 60.0) for n in range(900)] == [0.0] * 900  # the oldest go
 
 
-def test_the_command_makes_lists_and_revokes_keys(cli, tmp_path):
+def test_keys_commands(cli, tmp_path):
     file = tmp_path / "keys.json"
     key = cli("keys", "create", file, "--name", "shop [x]", "--scope", "admin").out.strip()
     assert key.startswith("sr_")
@@ -129,7 +128,7 @@ def test_the_command_makes_lists_and_revokes_keys(cli, tmp_path):
     assert cli("keys", "create", file, "--name", "x", "--scope", "root").code == 2
     assert cli("keys", "create", tmp_path / "no" / "keys", "--name", "x").code == 2
     for bad in ("", "/proc/keys.json", "/dev/zero"):
-        told = cli("keys", "list", bad)
-        assert (told.code, told.err.count("\n")) == (2, 1)
+        done = cli("keys", "list", bad)
+        assert (done.code, done.err.count("\n")) == (2, 1)
     file.write_text("[]")
     assert "damaged" in cli("keys", "list", file).err

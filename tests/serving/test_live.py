@@ -1,4 +1,4 @@
-"""A live model over HTTP: events are in every answer, safe, and only from who may send."""
+"""Live models over HTTP: durable events, errors of the store, alerts."""
 
 import os
 import signal
@@ -28,14 +28,14 @@ def send(client, *events):
     return client.post(EVENTS, json={"events": list(events)})
 
 
-def recommend(client, **asked):
-    return client.post("v1/recommendations", json={"user": 7, "confidence": 0.9, **asked})
+def recommend(client, **options):
+    return client.post("v1/recommendations", json={"user": 7, "confidence": 0.9, **options})
 
 
 def history_of(client, user):
-    told = client.post("v1/entry-confidences", json={"user": user})
-    assert told.status_code == 200, told.text
-    return told.json()["history"]["item_id"]
+    answer = client.post("v1/entry-confidences", json={"user": user})
+    assert answer.status_code == 200, answer.text
+    return answer.json()["history"]["item_id"]
 
 
 def test_events_are_in_the_answers_of_every_worker(shop, start):
@@ -45,51 +45,54 @@ def test_events_are_in_the_answers_of_every_worker(shop, start):
         assert "with each user and day counted once" in before["guarantee"]["sentence"]
         for number in range(12):
             item = before["items"][number]["item_id"] if number < 3 else 5_000 + number
-            told = send(client, event(7, item, number, id=str(number)))
-            assert told.status_code == 200, told.text
-            assert told.json()["consumed"] == 1
+            answer = send(client, event(7, item, number, id=str(number)))
+            assert answer.status_code == 200, answer.text
+            assert answer.json()["ingested"] == 1
             consumed.append(item)
-            for _ in range(4):  # over new connections: whichever worker takes them
+            for _ in range(4):  # new connections reach any worker
                 with server.client() as other:
                     assert history_of(other, 7)[-len(consumed) :] == consumed
-        again = send(client, event(7, consumed[0], 0, id="0")).json()
-        assert (again["consumed"], again["again"]) == (0, 1)
+        repeated = send(client, event(7, consumed[0], 0, id="0")).json()
+        assert (repeated["ingested"], repeated["duplicates"]) == (0, 1)
         status = client.get("v1/live").json()
         assert status["nominal"] == [0.9, 0.8, 0.7]
-        assert (status["n_events"], status["n_judged"]) == (12, 3)
-        assert status["not_judged"] == {"new item": 9}
+        assert (status["n_events"], status["n_evaluated"]) == (12, 3)
+        assert status["not_evaluated"] == {"new item": 9}
         numbers = client.get("metrics").text
         for line in (
-            'surerec_events_total{verdict="judged"} 3.0',
-            "surerec_promise_judged_events 3.0",
-            "surerec_promise_user_days 1.0",
-            'surerec_promise_observed_by_user_day{confidence="0.9"}',
-            "surerec_heaviest_users_share 1.0",
+            'surerec_events_total{outcome="evaluated"} 3.0',
+            "surerec_live_evaluated_events 3.0",
+            "surerec_live_user_days 1.0",
+            'surerec_live_observed_by_user_day{confidence="0.9"}',
+            "surerec_live_heaviest_users_share 1.0",
         ):
             assert line in numbers
-        told = recommend(client, confidence=0.85).json()["guarantee"]["sentence"]
-        assert "kept live at the confidences 0.7, 0.8, 0.9 only" in told
+        answer = recommend(client, confidence=0.85).json()["guarantee"]["sentence"]
+        assert "given only at the confidence levels 0.7, 0.8, 0.9" in answer
         assert client.get("v1/items", params={"q": "Film 3"}).json()["items"]
         # A user is forgotten by all workers.
         receipt = client.post("admin/forget", json={"user": 7}).json()
         assert receipt["n_events"] == 12
         for _ in range(4):
             with server.client() as other:
-                assert problem(recommend(other), 404) == "There is no such user."
+                assert (
+                    problem(recommend(other), 404)
+                    == "There is no such user. Send an id of the data."
+                )
         assert problem(client.post("admin/forget", json={"user": 7}), 404)
-    with pytest.raises(AssertionError, match="one server at a time"):
+    with pytest.raises(AssertionError, match="Run one server at a time"):
         start(shop, "--workers", "1")
     assert server.stop() == 0
     assert "Traceback" not in server.text
 
 
-def test_a_database_that_is_away_is_503_and_loses_nothing(tmp_path, films, start, postgres):
+def test_an_unavailable_database_is_503_and_loses_nothing(tmp_path, films, start, postgres):
     psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: surerec[postgres]")
     address = postgres()
     Live.create(tmp_path / "shop", films.models["sets"], store=address).close()
     server = start(tmp_path / "shop", "--workers", "1")
 
-    def add_item_list(connections):
+    def allow(connections):
         name = psycopg.conninfo.conninfo_to_dict(address)["dbname"]
         others = psycopg.conninfo.make_conninfo(address, dbname="postgres")
         with psycopg.connect(others, autocommit=True) as database:
@@ -100,14 +103,16 @@ def test_a_database_that_is_away_is_503_and_loses_nothing(tmp_path, films, start
 
     with server.client() as client:
         assert send(client, event(7, 900, 1)).status_code == 200
-        add_item_list("false")
+        allow("false")
         away = (send(client, event(7, 901, 2)), recommend(client), client.get("v1/live"))
         for answer in away:
-            assert "Not acknowledged: the event store fails (unavailable)" in problem(answer, 503)
+            assert "The event store failed (unavailable); nothing was stored." in problem(
+                answer, 503
+            )
             assert int(answer.headers["retry-after"]) >= 1
         assert client.get("healthz").status_code == 200
-        add_item_list("true")
-        assert send(client, event(7, 901, 2)).json()["consumed"] == 1
+        allow("true")
+        assert send(client, event(7, 901, 2)).json()["ingested"] == 1
         assert history_of(client, 7)[-2:] == [900, 901]
     assert "Traceback" not in server.text
 
@@ -146,34 +151,37 @@ def test_a_killed_worker_loses_nothing(shop, start):
 
 
 @pytest.mark.slow
-def test_a_server_that_is_killed_again_and_again_has_each_event_once():
-    """As `python -m benchmarks.killing` does at length; what is wrong, it says itself."""
+def test_a_repeatedly_killed_server_stores_each_event_once():
+    """A short run of `python -m benchmarks.killing`, which checks the events."""
     seen = kill_while_ingesting(600, 2, batch=60)
     assert (seen.n_events, seen.n_kills) == (600, 2)
 
 
 @pytest.mark.parametrize(
-    ("body", "says"),
+    ("body", "message"),
     [
-        ({"events": []}, "events is empty"),
+        ({"events": []}, "events is too short. Send at least 1."),
         ({"events": [{"user": 1}]}, "events[0].item is missing."),
         ({"events": [{"user": 1, "item": 2, "rating": 5}]}, "There is no field events[0].rating."),
         ({"events": [{"user": [1], "item": 2}]}, "events[0].user is [1]: "),
         ({"events": [event("ann", 2, 1)]}, "User ids of this model are integers"),
-        ({"events": [event(1, 2, 1), {"user": 1, "item": 2, "time": "soon"}]}, "Event 2: the time"),
+        (
+            {"events": [event(1, 2, 1), {"user": 1, "item": 2, "time": "soon"}]},
+            "Event 2: cannot parse time 'soon'",
+        ),
         ({"events": [{"user": 1, "item": 2, "time": "2999-01-01"}]}, "more than 5 minutes ahead"),
     ],
 )
-def test_what_is_no_event_is_one_sentence(alive, body, says):
+def test_invalid_events_are_refused(alive, body, message):
     before = alive.get("v1/live").json()["n_events"]
-    assert says in problem(alive.post(EVENTS, json=body), 422)
+    assert message in problem(alive.post(EVENTS, json=body), 422)
     assert alive.get("v1/live").json()["n_events"] == before
 
 
-def test_a_model_that_is_not_live_says_so(films):
+def test_models_that_are_not_live_refuse_events(films):
     for answer in (
         send(films.client, event(1, 2, 1)),
         films.client.get("v1/live"),
         films.client.post("admin/forget", json={"user": 1}),
     ):
-        assert "This model takes no events" in problem(answer, 409)
+        assert "This model is not live. Create a live model" in problem(answer, 409)

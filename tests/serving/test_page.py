@@ -1,4 +1,4 @@
-"""The page in a real browser: search, build, slide, why, share, wrong input, no server."""
+"""Tests of the web page in a real browser."""
 
 import json
 import re
@@ -31,12 +31,12 @@ def browser():
 
 @pytest.fixture
 def open_page(browser):
-    """Open the page; whatever its console calls an error fails the test."""
+    """Return a function that opens the page; console errors fail the test."""
     contexts, errors = [], []
 
-    def open_one(address, *, add_item_list=(), **how):
+    def open_one(address, *, allow=(), **how):
         def note(text):
-            if not any(each in text for each in add_item_list):
+            if not any(each in text for each in allow):
                 errors.append(text)
 
         contexts.append(browser.new_context(**how))
@@ -71,25 +71,25 @@ def texts(page, selector):
     return page.locator(selector).all_text_contents()
 
 
-def test_the_set_is_the_librarys_at_every_confidence(open_page, at_80, known):
+def test_the_set_equals_that_of_the_library_at_every_confidence(open_page, at_80, known):
     model, user = known
     page = open_page(at_80)
     for percent in (80, 50, 72.5, 95, 60):
         slide(page, percent)
         picks = model.recommend(user, confidence=percent / 100)
         expect(page.locator("#size")).to_have_text(f"{len(picks):,}")
-        expect(page.locator("#confidence-value")).to_have_text(f"{percent:g} %")
+        expect(page.locator("#confidence-value")).to_have_text(f"{percent:g}%")
         assert texts(page, "#items .title") == picks.to_frame()["title"].to_list()[:50]
         expect(page.locator("#guarantee")).to_have_text(str(picks.guarantee))
     slide(page, 99)
-    said = texts(page, "#items .number")
-    assert said[0] == "in every set"
-    assert all(re.fullmatch(r"in every set|in above (\d\d|\d\d\.\d) %", words) for words in said)
+    shown = texts(page, "#items .number")
+    assert shown[0] == "in every set"
+    assert all(re.fullmatch(r"in every set|above (\d\d|\d\d\.\d)%", text) for text in shown)
     interactions = model.statistics_.interactions
     codes = interactions.items.codes(model.recommend(user, confidence=0.99).items[:50])
     genres = [text for text in interactions.genres.gather(codes) if text is not None]
     assert texts(page, "#items .genres") == genres
-    expect(page.locator("#promise")).to_be_hidden()  # of a model that is not live
+    expect(page.locator("#live")).to_be_hidden()  # not a live model
 
 
 def test_the_slider_never_waits_for_the_server(open_page, at_80, known):
@@ -109,7 +109,7 @@ def test_the_slider_never_waits_for_the_server(open_page, at_80, known):
     assert milliseconds < 16, "a move must fit into a frame"
 
 
-def test_a_history_is_built_by_searching_with_the_keyboard_alone(open_page, server, known):
+def test_the_keyboard_suffices_to_build_a_history(open_page, server, known):
     model, _ = known
     page = open_page(server.url)
     page.wait_for_selector(".chip")
@@ -120,8 +120,8 @@ def test_a_history_is_built_by_searching_with_the_keyboard_alone(open_page, serv
         for key in ("ArrowDown", "ArrowUp", "Enter"):
             page.keyboard.press(key)
         expect(page.locator("#found")).to_be_hidden()
-    expect(page.locator("#known-list li")).to_have_count(3)
-    shown = texts(page, "#known-list li span")
+    expect(page.locator("#history-list li")).to_have_count(3)
+    shown = texts(page, "#history-list li span")
     assert shown[:2] == [ACCENT, NASTY]
     page.wait_for_selector("#items li")
     assert page.locator("main img").count() == 0  # titles are text and never markup
@@ -132,20 +132,22 @@ def test_a_history_is_built_by_searching_with_the_keyboard_alone(open_page, serv
     picks = model.recommend(history=history, confidence=0.5)
     expect(page.locator("#size")).to_have_text(f"{len(picks):,}")
     page.get_by_role("button", name=f"Remove {ACCENT}").press("Enter")
-    expect(page.locator("#known-list li")).to_have_count(2)
+    expect(page.locator("#history-list li")).to_have_count(2)
     page.get_by_role("button", name="Clear").click()
     expect(page.locator("#items li")).to_have_count(0)
 
 
-def test_why_opens_the_counts_in_words_and_bars_and_never_sticks(open_page, at_80, known):
+def test_explanations_show_counts_and_recover_from_errors(open_page, at_80, known):
     model, user = known
-    page = open_page(at_80, add_item_list=["Failed to load"])
+    page = open_page(at_80, allow=["Failed to load"])
     page.route("**/v1/explanations", lambda route: route.abort())
     button = page.locator(".ask").first
     button.click()
     expect(button).to_have_attribute("aria-expanded", "false")
     page.unroute("**/v1/explanations")
-    expect(page.locator("#notice")).to_be_hidden()  # the server answers again: the page begins anew
+    expect(
+        page.locator("#notice")
+    ).to_be_hidden()  # the server answers again, and the page restarts
     button.press("Enter")
     expect(button).to_have_attribute("aria-expanded", "true")
     page.wait_for_selector(".reasons li")
@@ -158,35 +160,33 @@ def test_why_opens_the_counts_in_words_and_bars_and_never_sticks(open_page, at_8
     expect(page.locator(".why").first).to_be_hidden()
 
 
-def test_on_a_phone_the_set_comes_before_the_history(open_page, at_80):
+def test_on_a_phone_the_set_is_on_the_first_screen(open_page, at_80):
     page = open_page(at_80, viewport={"width": 390, "height": 844})
     assert page.locator("#items li").first.bounding_box()["y"] < 844
     expect(page.locator("#user")).to_be_hidden()
     page.locator("#fold").click()
     expect(page.locator("#user")).to_be_focused()
-    page.select_option("#recommender", "icrs3")  # it stays open while something is changed
+    page.select_option("#recommender", "icrs3")  # the panel stays open
     page.wait_for_function("location.hash.includes('icrs3')")
-    expect(page.locator("#known-list")).to_be_hidden()
-    page.locator("#known > summary").click()
-    expect(page.locator("#known-list")).to_be_visible()
+    expect(page.locator("#history-list")).to_be_hidden()
+    page.locator("#history > summary").click()
+    expect(page.locator("#history-list")).to_be_visible()
 
 
-def test_recommenders_are_named_by_their_guarantee_and_stand_side_by_side(
+def test_recommenders_are_labelled_by_their_guarantee_and_compared(
     open_page, at_80, known, model_folder
 ):
     model, user = known
     page = open_page(at_80)
-    words = re.compile(
-        r"^icrs12: contains each new item a user consumes next with probability 80\s?%"
-    )
-    expect(page.locator("#recommender option:checked")).to_have_text(words)
-    expect(page.locator("#beside-card")).to_be_hidden()
-    page.select_option("#beside", "icrs3")
+    label = f"icrs12: {model.model_.calibration.headline(0.8)}"
+    expect(page.locator("#recommender option:checked")).to_have_text(label)
+    expect(page.locator("#second-card")).to_be_hidden()
+    page.select_option("#compare", "icrs3")
     other = sr.load(model_folder, "icrs3")
     for percent in (80, 60):
         slide(page, percent)
         mine, theirs = (each.recommend(user, confidence=percent / 100) for each in (model, other))
-        for place, picks in (("#set-head", mine), ("#beside-head", theirs)):
+        for place, picks in (("#set-head", mine), ("#second-head", theirs)):
             expect(page.locator(f"{place} .big")).to_have_text(f"{len(picks):,}")
             expect(page.locator(f"{place} .guarantee")).to_have_text(str(picks.guarantee))
         both = set(mine.items) & set(theirs.items)
@@ -195,31 +195,30 @@ def test_recommenders_are_named_by_their_guarantee_and_stand_side_by_side(
             f"{len(theirs) - len(both)} only in the second."
         )
         only = [item for item in theirs.items[:50] if item not in both]
-        expect(page.locator("#beside-items > li.only")).to_have_count(len(only))
-    page.locator("#beside-items .ask").first.click()
-    page.wait_for_selector("#beside-items .reasons li")
-    page.wait_for_function("location.hash.includes('beside=icrs3')")
-    page.select_option("#beside", "")
-    expect(page.locator("#beside-card")).to_be_hidden()
+        expect(page.locator("#second-items > li.only")).to_have_count(len(only))
+    page.locator("#second-items .ask").first.click()
+    page.wait_for_selector("#second-items .reasons li")
+    page.wait_for_function("location.hash.includes('compare=icrs3')")
+    page.select_option("#compare", "")
+    expect(page.locator("#second-card")).to_be_hidden()
     page.select_option("#recommender", "precedence-mining")  # a ranking
-    expect(page.locator("#headline")).to_have_text("Ranks items, without a guarantee.")
-    expect(page.locator("#dial")).to_have_class(re.compile("nothing-promised"))
+    expect(page.locator("#dial")).to_have_class(re.compile("no-guarantee"))
     expect(page.locator("#confidence")).to_be_disabled()
     expect(page.locator("#guarantee")).to_contain_text("No guarantee: this recommender ranks")
     assert page.locator("#items .bar").count() == 0
 
 
-def test_a_guarantee_is_asked_of_the_recommender_that_answered(open_page, at_80):
-    page = open_page(f"{at_80}&beside=icrs3")
-    page.wait_for_selector("#beside-items > li")
-    held, asked, holds = [], [], True
+def test_the_guarantee_is_that_of_the_recommender_that_answered(open_page, at_80):
+    page = open_page(f"{at_80}&compare=icrs3")
+    page.wait_for_selector("#second-items > li")
+    held, sent, holds = [], [], True
 
     def hold(route):
         return held.append(route) if holds else route.continue_()
 
-    page.on("request", lambda it: asked.append(it.post_data_json) if "recommend" in it.url else 0)
+    page.on("request", lambda it: sent.append(it.post_data_json) if "recommend" in it.url else 0)
     page.route("**/v1/entry-confidences", hold)
-    page.evaluate(  # the guarantee is asked for a moment later, when another is chosen already
+    page.evaluate(  # the guarantee is requested after another recommender is selected
         """() => { const [slider, select] = ["confidence", "recommender"].map((id) =>
           document.getElementById(id));
         slider.value = 60; slider.dispatchEvent(new Event("input"));
@@ -229,13 +228,13 @@ def test_a_guarantee_is_asked_of_the_recommender_that_answered(open_page, at_80)
     holds = False
     for route in held:
         route.continue_()
-    expect(page.locator("#set-head")).to_have_class(re.compile("nothing-promised"))
-    ranks = [each["recommender"] == "precedence-mining" for each in asked]
+    expect(page.locator("#set-head")).to_have_class(re.compile("no-guarantee"))
+    ranks = [each["recommender"] == "precedence-mining" for each in sent]
     assert len(ranks) > 2
-    assert ranks == ["confidence" not in each for each in asked]
+    assert ranks == ["confidence" not in each for each in sent]
 
 
-def test_items_with_one_title_are_told_apart_by_their_ids(open_page, server):
+def test_equal_titles_are_shown_with_their_ids(open_page, server):
     page = open_page(server.url)
 
     def twins(route):
@@ -252,7 +251,7 @@ def test_items_with_one_title_are_told_apart_by_their_ids(open_page, server):
     assert len(set(shown)) == len(shown)
 
 
-def test_the_address_holds_the_state_and_can_be_shared(open_page, server, at_80):
+def test_the_address_contains_the_state(open_page, server, at_80):
     page = open_page(at_80)
     slide(page, 70)
     page.select_option("#recommender", "icrs3")
@@ -260,40 +259,40 @@ def test_the_address_holds_the_state_and_can_be_shared(open_page, server, at_80)
     expect(page.locator("#guarantee")).to_contain_text("0.3")
     other = open_page(page.url)
     assert texts(other, "#items .title") == texts(page, "#items .title")
-    assert other.locator("#confidence-value").text_content() == "70 %"
+    assert other.locator("#confidence-value").text_content() == "70%"
     assert other.locator("#recommender").input_value() == "icrs3"
     other.evaluate("location.hash = 'item=1&item=2&item=nowhere&confidence=0.6'")
-    expect(other.locator("#known-list li")).to_have_count(3)
+    expect(other.locator("#history-list li")).to_have_count(3)
     expect(other.locator("#ignored")).to_contain_text("nowhere")
-    # Nobody knows the items of a malformed link: the answer is 404, and the page goes on.
-    page = open_page(f"{server.url}#member=items:%25&member=items:%25zz,50", add_item_list=["404"])
+    # The items of a malformed link are unknown: the response is 404, and the page still works.
+    page = open_page(f"{server.url}#member=items:%25&member=items:%25zz,50", allow=["404"])
     expect(page.locator("#recommender option").first).to_be_attached()
     page.evaluate(f"location.hash = '{at_80.partition('#')[2]}'")
     page.wait_for_selector("#items li")
 
 
-def test_wrong_input_is_said_beside_the_field(open_page, server):
-    page = open_page(server.url, add_item_list=["404"])
-    page.get_by_role("radio", name="A user").check()
-    for typed, says in (("nobody", "There is no such user."), ("", "Type the id of a user.")):
+def test_input_errors_are_shown_at_the_field(open_page, server):
+    page = open_page(server.url, allow=["404"])
+    page.get_by_role("radio", name="User id").check()
+    for typed, message in (("nobody", "There is no such user."), ("", "The user id is empty.")):
         page.locator("#user").fill(typed)
         page.get_by_role("button", name="Show").click()
-        expect(page.locator("#user-error")).to_have_text(says)
+        expect(page.locator("#user-error")).to_contain_text(message)
         expect(page.locator("#user")).to_have_attribute("aria-invalid", "true")
     expect(page.locator("#items li")).to_have_count(0)
 
 
-def test_a_key_is_asked_for_and_the_page_recovers_by_itself(
+def test_the_page_asks_for_a_key_and_recovers_from_a_restart(
     open_page, start, model_folder, tmp_path, known
 ):
     keys = KeyFile(tmp_path / "keys.json")
     key, options = keys.create("visitor"), ("--workers", "1", "--keys", str(keys.path))
     first = start(model_folder, *options)
     allowed = ["401", "Failed to load", "ERR_CONNECTION"]
-    page = open_page(first.url, add_item_list=allowed)
+    page = open_page(first.url, allow=allowed)
     expect(page.locator("#key-dialog")).to_be_visible()
     page.locator("#key-value").fill(key)
-    page.get_by_role("button", name="Use it").click()
+    page.get_by_role("button", name="Use key").click()
     page.evaluate(f"location.hash = 'user={known[1]}'")
     page.wait_for_selector("#items li")
     assert key not in page.url
@@ -308,15 +307,15 @@ def test_a_key_is_asked_for_and_the_page_recovers_by_itself(
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(320, "light"), (768, "dark"), (1440, "light")])
-def test_it_fits_every_screen_and_reads_well(open_page, at_80, width, scheme):
+def test_the_page_fits_every_screen_with_enough_contrast(open_page, at_80, width, scheme):
     how = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme}
-    page = open_page(f"{at_80}&beside=icrs3", **how)
-    page.wait_for_selector("#beside-items li")
+    page = open_page(f"{at_80}&compare=icrs3", **how)
+    page.wait_for_selector("#second-items li")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate(CONTRAST) == []
 
 
-# Text whose contrast with what is behind it is below WCAG's 4.5 : 1.
+# Text with a contrast below the 4.5 : 1 of WCAG.
 CONTRAST = """() => {
   const parse = (text) => text.match(/[\\d.]+/g).map(Number);
   const over = (top, under) => {
@@ -347,7 +346,7 @@ CONTRAST = """() => {
 }"""
 
 
-def test_everything_has_a_name_for_a_screen_reader_and_the_curve_is_a_dial(open_page, at_80):
+def test_controls_have_accessible_names_and_the_curve_is_clickable(open_page, at_80):
     page = open_page(at_80)
     nameless = page.evaluate(
         """() => [...document.querySelectorAll("button, input, select, a[href], [role=img]")]
@@ -357,32 +356,32 @@ def test_everything_has_a_name_for_a_screen_reader_and_the_curve_is_a_dial(open_
     )
     assert nameless == []
     value = page.locator("#confidence").get_attribute("aria-valuetext")
-    assert re.fullmatch(r"80 %, [\d,]+ of [\d,]+ items", value)
+    assert re.fullmatch(r"80%, [\d,]+ of [\d,]+ items", value)
     expect(page.locator("#curve")).to_have_attribute("aria-label", re.compile("A curve from"))
     page.locator("#confidence").press("ArrowRight")
-    expect(page.locator("#confidence-value")).to_have_text("80.5 %")
+    expect(page.locator("#confidence-value")).to_have_text("80.5%")
     page.wait_for_selector("#curve .draglayer .drag")
     box = page.locator("#curve .draglayer .drag").first.bounding_box()
     page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.9)
     page.wait_for_selector("#curve .hoverlayer .hovertext")
     page.mouse.down()
     page.mouse.up()
-    expect(page.locator("#confidence-value")).not_to_have_text("80.5 %")
+    expect(page.locator("#confidence-value")).not_to_have_text("80.5%")
 
 
-def test_the_local_cut_has_the_librarys_border(open_page, server):
-    """The page's own function, on entry confidences as the library makes them."""
+def test_the_local_threshold_equals_that_of_the_library(open_page, server):
+    """Compare the function of the page with the library."""
     page = open_page(server.url)
-    asked = [c / 1000 for c in range(500, 991, 5)]
+    confidences = [c / 1000 for c in range(500, 991, 5)]
     for levels in (2, 3, 7, 10, 11, 20, 101):
         entries = [(levels - count) / levels for count in range(levels, 0, -1)]
         script = f"""async () => {{
-          const {{ isIn }} = await import("./static/cut.js");
+          const {{ isIn }} = await import("./static/threshold.js");
           const entries = {json.dumps(entries)};
-          return {json.dumps(asked)}.map((c) => entries.filter((e) => isIn(e, c)).length);
+          return {json.dumps(confidences)}.map((c) => entries.filter((e) => isIn(e, c)).length);
         }}"""
         counts = list(range(1, levels + 1))
-        expected = [int(sr.conformal.in_set(counts, levels, 1 - c).sum()) for c in asked]
+        expected = [int(sr.conformal.in_set(counts, levels, 1 - c).sum()) for c in confidences]
         assert page.evaluate(script) == expected
 
 
@@ -394,7 +393,7 @@ def test_the_reference_describes_every_operation(open_page, server):
     assert "curl" in page.locator("pre").first.text_content()
 
 
-def test_its_files_are_cached_by_their_tag(client):
+def test_static_files_are_cached_by_etag(client):
     first = client.get("static/plotly.min.js")
     assert first.headers["content-type"].startswith("text/javascript")
     assert len(first.content) > 1_000_000
@@ -404,30 +403,30 @@ def test_its_files_are_cached_by_their_tag(client):
         assert client.get(path).status_code == 404
 
 
-def test_a_live_model_shows_promised_and_delivered(open_page, start, films, tmp_path):
+def test_a_live_model_shows_nominal_and_observed_coverage(open_page, start, films, tmp_path):
     Live.create(tmp_path / "shop", films.models["sets"]).close()
     store = SqliteStore(tmp_path / "shop" / "events.sqlite")
-    with store.writing() as transaction:  # as if 4,000 events had been judged
+    with store.writing() as transaction:  # as after 4,000 evaluated events
         for number, missed in enumerate((200, 203)):
             window = Window(0, 0, 2000, [missed, 400, 600], [missed + 90, 450, 700])
             transaction.put(f"window {number:09d}", window)
-        transaction.put("alarm 000000000", {"at": "2024-05-01T12:00", "says": NASTY})
+        transaction.put("alert 000000000", {"at": "2024-05-01T12:00", "message": NASTY})
     store.close()
     server = start(tmp_path / "shop", "--workers", "1")
-    hint = "No event has been judged yet. Counted on 20"
-    expect(open_page(server.url).locator("#promise-hint")).to_contain_text(hint)
+    hint = "No event has been evaluated yet. Fitted on 20"
+    expect(open_page(server.url).locator("#live-hint")).to_contain_text(hint)
     with server.client() as client:
         best = client.post("v1/recommendations", json={"user": 7, "confidence": 0.9}).json()
         item = best["items"][0]["item_id"]
         sent = {"events": [{"user": 7, "item": item, "time": 1_700_000_000}]}
-        assert client.post("v1/events", json=sent).json()["judged"] == 1
+        assert client.post("v1/events", json=sent).json()["evaluated"] == 1
     page = open_page(server.url)
-    expect(page.locator("#promise-hint")).to_contain_text("with each of 1 user days counted once")
-    expect(page.locator("#promise-facts")).to_contain_text("90 % promised100 %")
-    expect(page.locator("#promise-lines svg")).to_have_attribute(
-        "aria-label", re.compile("90 % promised; delivered window by window: 90 %, 89.8 %")
+    expect(page.locator("#live-hint")).to_contain_text("over 1 user days, each counted once")
+    expect(page.locator("#live-facts")).to_contain_text("Nominal 90%100%")
+    expect(page.locator("#live-lines svg")).to_have_attribute(
+        "aria-label", re.compile("90% nominal; observed by window: 90%, 89.8%")
     )
-    expect(page.locator("#promise-alarms li")).to_contain_text(NASTY)
+    expect(page.locator("#live-alerts li")).to_contain_text(NASTY)
 
 
 def test_a_group_of_three(open_page, start, films):
@@ -457,6 +456,6 @@ def test_a_group_of_three(open_page, start, films):
     page.locator(".ask").first.click()
     expect(page.locator(".by-member")).to_have_count(3)
     assert re.search(r"member=user.*member=items", page.url)
-    again = open_page(page.url)  # the address opens the same again
-    expect(again.locator("#size")).to_have_text(f"{len(picks):,}")
-    expect(again.locator("#members li")).to_have_count(3)
+    other = open_page(page.url)  # the address contains the group
+    expect(other.locator("#size")).to_have_text(f"{len(picks):,}")
+    expect(other.locator("#members li")).to_have_count(3)

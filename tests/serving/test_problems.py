@@ -1,4 +1,4 @@
-"""Bad input and errors of the library: one clear sentence, the right status, and no leak."""
+"""Error responses: status, detail and no leak."""
 
 import json
 
@@ -20,21 +20,16 @@ def user(known):
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "status", "says"),
+    ("path", "body", "status", "message"),
     [
         ("recommendations", {"user": "nobody"}, 404, "There is no such user."),
         ("recommendations", {"user": -1}, 404, "There is no such user."),
-        ("recommendations", {}, 422, "about nobody: give user, history or group."),
+        ("recommendations", {}, 422, "Send user, history or group."),
         ("recommendations", {"user": 1, "group": [{"user": 1}, {"user": 2}]}, 422, "not both"),
-        (
-            "recommendations",
-            {"user": 1, "group_guarantee": "any"},
-            422,
-            "together is about a group",
-        ),
-        ("recommendations", {"history": []}, 422, "history is empty: it needs at least one item."),
-        ("recommendations", {"history": ["?"]}, 404, "None of the items of the history is known."),
-        ("recommendations", {"history": list(range(5001))}, 422, "at most 5000 are taken"),
+        ("recommendations", {"user": 1, "group_guarantee": "any"}, 422, "needs group. Send group"),
+        ("recommendations", {"history": []}, 422, "history is too short. Send at least 1."),
+        ("recommendations", {"history": ["?"]}, 404, "No item of history is known."),
+        ("recommendations", {"history": list(range(5001))}, 422, "too long. Send at most 5000."),
         ("recommendations", {"history": "5,6"}, 422, "valid list"),
         ("recommendations", {"history": [1.5]}, 422, "history[0] is 1.5"),
         ("recommendations", {"history": [None]}, 422, "history[0]"),
@@ -46,35 +41,35 @@ def user(known):
         ("recommendations", {"user": 1, "k": 0}, 422, "k is 0"),
         ("recommendations", {"user": 1, "k": 10**9}, 422, "k is 1000000000"),
         ("recommendations", {"user": 1, "colour": 1}, 422, "There is no field colour."),
-        ("recommendations", {"user_id": 1}, 422, "There is no field user_id; did you mean user?"),
-        ("events", {"events": [{"user_id": 1, "item": 1}]}, 422, "field user_id; did you mean us"),
-        ("recommendations", {"user": 1, "recommender": "icrs99"}, 404, "this model has icrs12"),
+        ("recommendations", {"user_id": 1}, 422, "There is no field user_id. Did you mean user?"),
+        ("events", {"events": [{"user_id": 1, "item": 1}]}, 422, "field user_id. Did you mean us"),
+        ("recommendations", {"user": 1, "recommender": "icrs99"}, 404, "Use one of icrs12"),
         ("recommendations", [1], 422, "The body is [1]"),
         ("p-values", {"user": 1}, 422, "items is missing."),
         ("p-values", {"user": 1, "items": ["?"]}, 404, "There is no item '?'."),
         ("explanations", {"user": 1, "item": "?"}, 404, "There is no item '?'."),
-        ("recommendations/batch", {"users": []}, 422, "users is empty"),
-        ("recommendations/batch", {"users": ["a", "b"]}, 404, "None of these users is known."),
+        ("recommendations/batch", {"users": []}, 422, "users is too short"),
+        ("recommendations/batch", {"users": ["a", "b"]}, 404, "No user in users is known."),
         ("recommendations/batch", {"users": list(range(501))}, 422, "at most 500"),
     ],
 )
-def test_what_cannot_be_answered_is_said_in_a_sentence(client, path, body, status, says):
-    assert says in problem(client.post(f"v1/{path}", json=body), status)
+def test_invalid_requests_are_refused(client, path, body, status, message):
+    assert message in problem(client.post(f"v1/{path}", json=body), status)
 
 
-def test_questions_that_do_not_fit_are_refused(client, known):
+def test_unsupported_requests_are_refused(client, known):
     model, user = known
     consumed = model.statistics_.interactions.profile(user)["item_id"][0]
     for path, more in (("p-values", {"items": [consumed]}), ("explanations", {"item": consumed})):
-        told = problem(client.post(f"v1/{path}", json={"user": user, **more}), 409)
-        assert "is in the known profile" in told
+        detail = problem(client.post(f"v1/{path}", json={"user": user, **more}), 409)
+        assert "is in the history. Send another item." in detail
     ranks = {"user": user, "recommender": "precedence-mining"}
     for path, more in (
         ("recommendations", {"confidence": 0.9}),
         ("p-values", {"items": [consumed]}),
     ):
-        told = problem(client.post(f"v1/{path}", json={**ranks, **more}), 409)
-        assert told == "This recommender has no confidence and no p-values."
+        detail = problem(client.post(f"v1/{path}", json={**ranks, **more}), 409)
+        assert RANKS in detail
 
 
 @pytest.mark.parametrize(
@@ -90,7 +85,7 @@ def test_questions_that_do_not_fit_are_refused(client, known):
         (b'{"user": 1, "confidence": NaN}', 422),
     ],
 )
-def test_garbage_in_a_body_is_no_error_of_ours(client, content, status):
+def test_malformed_bodies_are_client_errors(client, content, status):
     headers = {"Content-Type": "application/json"}
     problem(client.post("v1/recommendations", content=content, headers=headers), status)
 
@@ -99,7 +94,7 @@ def test_a_huge_body_is_refused_declared_or_not(client):
     headers = {"Content-Type": "application/json"}
     body = b" " * 300_000
     sentence = problem(client.post("v1/recommendations", content=body, headers=headers), 413)
-    assert "larger than 262,144 bytes" in sentence
+    assert "exceeds 262,144 bytes" in sentence
 
     def drip():
         for _ in range(300):
@@ -121,7 +116,7 @@ def test_a_body_must_be_declared_as_json(client, user, kind, status):
     assert answer.status_code == status, answer.text
 
 
-def test_addresses_and_methods_that_are_not_there(client):
+def test_unknown_paths_and_methods(client):
     for path in ("v1/nothing", "v1/model/", "healthz/", "docs/"):  # and no redirect
         assert "/docs" in problem(client.get(path, follow_redirects=False), 404)
     wrong = client.get("v1/recommendations")
@@ -132,31 +127,24 @@ def test_addresses_and_methods_that_are_not_there(client):
 
 
 def never(*_):
-    raise AssertionError("near ids are other people's: nobody may ask for them here")
+    raise AssertionError("similar ids belong to other users and must not be computed")
+
+
+FIX, LONG = "Send an id of the data.", "x" * 80
+UNKNOWN, CONSUMED = "No item of history is known.", "Item '302' is in the history."
+RANKS = "This recommender has no confidence and no p-values."
 
 
 @pytest.mark.parametrize(
-    ("error", "status", "says"),
+    ("error", "status", "message"),
     [
-        (errors.UnknownIdError("user", "ann", never), 404, "There is no such user."),
-        (errors.UnknownIdError("item", "jaws", never), 404, "There is no item 'jaws'."),
-        (errors.UnknownIdError("item", "x" * 300, never), 404, f"There is no item '{'x' * 80}'."),
-        (
-            errors.UnknownHistoryError(["jaws"], never),
-            404,
-            "None of the items of the history is known.",
-        ),
-        (
-            errors.AlreadyConsumedError(302, "no p-value"),
-            409,
-            "Item '302' is in the known profile.",
-        ),
-        (errors.NoUsersError("None."), 409, "This model holds no users; post a history."),
-        (
-            errors.NoConfidenceError("None."),
-            409,
-            "This recommender has no confidence and no p-values.",
-        ),
+        (errors.UnknownIdError("user", "ann", never), 404, f"There is no such user. {FIX}"),
+        (errors.UnknownIdError("item", "jaws", never), 404, f"There is no item 'jaws'. {FIX}"),
+        (errors.UnknownIdError("item", "x" * 99, never), 404, f"There is no item '{LONG}'. {FIX}"),
+        (errors.UnknownHistoryError([1], never), 404, f"{UNKNOWN} Send known items."),
+        (errors.AlreadyConsumedError(302, ""), 409, f"{CONSUMED} Send another item."),
+        (errors.NoUsersError(""), 409, "This model has no users. Send history instead of user."),
+        (errors.NoConfidenceError(""), 409, f"{RANKS} Send k, or use another one."),
         (errors.NotSupportedError("It has no lists."), 409, "It has no lists."),
         (errors.UnknownMembersError("There are no users 7, 9."), 404, "There are no users 7, 9."),
         (errors.RepeatedMemberError("User 1 is in it twice."), 409, "User 1 is in it twice."),
@@ -164,20 +152,20 @@ def never(*_):
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )
-def test_each_error_has_its_status_and_its_sentence(error, status, says):
+def test_each_error_has_its_status_and_detail(error, status, message):
     found = problem_of(error)
-    assert (found.status_code, found.detail) == (status, says)
+    assert (found.status_code, found.detail) == (status, message)
 
 
-def test_no_error_of_a_question_is_left_to_its_own_sentence():
+def test_every_request_error_has_a_status():
     kinds = {each for each in vars(errors).values() if isinstance(each, type)}
-    of_input = {kind for kind in kinds if issubclass(kind, errors.InputError)}
-    # Before anybody asks, models are fitted and loaded; a recommender is looked for in the model.
+    input_errors = {kind for kind in kinds if issubclass(kind, errors.InputError)}
+    # These occur when models are fitted, loaded and looked up, before a request is answered.
     elsewhere = {errors.InputError, errors.TooFewUsersError, errors.UnknownRecommenderError}
-    assert set(REFUSALS) == of_input - elsewhere
+    assert set(REFUSALS) == input_errors - elsewhere
 
 
-def test_a_model_without_users_answers_histories_alone():
+def test_a_model_without_users_answers_histories_only():
     counts = sr.PrecedenceStatistics.from_counts(np.triu(np.full((6, 6), 2), 1), [4] * 6, 5)
     fitted = sr.InductiveConformal("CM3").fit(counts)
     model = ServedModel("counts", {"icrs3": fitted.model_}, {}, search=None)
@@ -190,14 +178,14 @@ def test_a_model_without_users_answers_histories_alone():
 
 def test_an_unexpected_error_is_a_problem_without_its_message(in_process, model_folder):
     client = in_process(model_folder)
-    client.service.model = None  # something that nobody thought of
+    client.service.model = None  # an unexpected error
     for answer in (client.get("/readyz"), client.get("/v1/model")):
-        assert "Something went wrong here" in problem(answer, 500)
+        assert "Internal error. Report the X-Request-ID" in problem(answer, 500)
 
 
 def test_a_model_past_its_window_is_served_with_a_warning(tmp_path):
     films = sr.datasets.synthetic(n_users=120, n_items=40, n_rows=2400, random_state=1)
     sr.PopulationConformal("CM12", window=120).fit(films).save(tmp_path / "model")
-    warned = r"recall-cm12 was calibrated .*recalibrate"
+    warned = r"guarantee of recall-cm12 ended .*recalibrate"
     with pytest.warns(errors.StaleModelWarning, match=warned):
         load(tmp_path / "model")

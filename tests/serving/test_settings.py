@@ -1,4 +1,4 @@
-"""``surerec serve`` as a user types it: its settings, and why it does not start."""
+"""Settings and start-up errors of ``surerec serve``."""
 
 import inspect
 import os
@@ -13,59 +13,57 @@ from surerec.serving import ServerSettings
 from tests.serving.serving_server import save_without_scorer
 
 
-def test_every_setting_has_its_flag_and_every_flag_its_setting():
+def test_options_and_settings_agree():
     assert list(inspect.signature(serve).parameters) == list(ServerSettings.model_fields)
     for field in ServerSettings.model_fields.values():
         assert field.description
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
-        (["--host", "0.0.0.0"], "API keys are needed"),  # noqa: S104
+        (["--host", "0.0.0.0"], "needs API keys. Create one with"),  # noqa: S104
         (["--host", "192.0.2.1", "--keys", "no.json"], "There is no key file no.json"),
         (["--host", "no.such.host.example", "--keys", "KEYS"], "Cannot listen on"),
         (["--host", "192.0.2.1", "--keys", "KEYS"], "Cannot listen on"),
-        (["--keys", "KEYS", "--insecure-admin"], "--insecure-admin works without --keys only"),
+        (["--keys", "KEYS", "--insecure-admin"], "--insecure-admin cannot be combined with --keys"),
         (["--port", "99999"], "--port (SUREREC_SERVE_PORT) is 99999"),
         (["--workers", "0"], "--workers (SUREREC_SERVE_WORKERS) is 0"),
         (["--log-level", "loud"], "--log-level (SUREREC_SERVE_LOG_LEVEL) is 'loud'"),
-        (["--cors-origins", "shop"], "an origin looks like https://shop.example"),
+        (["--cors-origins", "shop"], "an origin is an address such as https://shop.example"),
     ],
 )
-def test_settings_that_cannot_be_used_are_a_sentence_and_exit_code_2(
-    cli, model_folder, tmp_path, options, says
-):
+def test_invalid_settings_are_one_line_errors(cli, model_folder, tmp_path, options, message):
     cli("keys", "create", tmp_path / "KEYS", "--name", "x")
     options = [str(tmp_path / "KEYS") if option == "KEYS" else option for option in options]
     done = cli("serve", model_folder, *options)
     assert (done.code, done.out) == (2, "")
-    assert says in done.err
+    assert message in done.err
     assert done.err.count("\n") == 1
 
 
-def test_what_keeps_it_from_starting_is_a_sentence(cli, model_folder, tmp_path):
+def test_start_up_errors_are_one_line(cli, model_folder, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = str(listener.getsockname()[1])
-        consumed = cli("serve", model_folder, "--port", port)
+        in_use = cli("serve", model_folder, "--port", port)
     missing = cli("serve", tmp_path / "nowhere", "--port", "0")
     (tmp_path / "damaged").mkdir()
     (tmp_path / "damaged" / "manifest.json").write_text('{"format": "surerec-model"')
     damaged = cli("serve", tmp_path / "damaged", "--port", "0")
     own = cli("serve", save_without_scorer(tmp_path / "own"), "--port", "0")
-    for done, says in (
-        (consumed, f"Cannot listen on 127.0.0.1, port {port} (Address already in use)"),
+    for done, message in (
+        (in_use, f"Cannot listen on 127.0.0.1, port {port} (Address already in use)"),
         (missing, "There is no folder"),
         (damaged, "is damaged"),
         (own, "was saved without its scorer (ByCode)"),
     ):
         assert (done.code, done.out) == (2, "")
-        assert says in done.err
+        assert message in done.err
         assert done.err.count("\n") == 1
     assert "PROMETHEUS_MULTIPROC_DIR" not in os.environ  # its folder is gone
 
 
-def test_without_the_extra_one_sentence_says_what_to_install(model_folder):
+def test_a_missing_extra_is_reported(model_folder):
     code = (
         "import sys; sys.modules['pydantic_settings'] = None; "
         f"sys.argv = ['surerec', 'serve', {str(model_folder)!r}]; "

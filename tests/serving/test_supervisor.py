@@ -1,4 +1,4 @@
-"""A new model, a dead worker, a hung one, a dead supervisor: while requests keep coming."""
+"""Reloads, dead and hanging workers, and a dead supervisor, under load."""
 
 import os
 import shutil
@@ -29,7 +29,7 @@ def without_scorer(folder):
 
 
 def flip_a_count(folder):
-    """Change one count, which nothing but its checksum can tell."""
+    """Change one count, which only its checksum reveals."""
     path = next(folder.glob("followers-*"))
     content = bytearray(path.read_bytes())
     content[-3] ^= 1
@@ -38,7 +38,7 @@ def flip_a_count(folder):
 
 
 class Load:
-    """Requests in several threads, each answer kept with the model that it says it is of."""
+    """Requests in several threads; each response is kept with its user."""
 
     def __init__(self, server, users, *, retries=0, threads=4):
         self.server, self.users, self.retries = server, users, retries
@@ -60,7 +60,7 @@ class Load:
         client = self.server.client()
         while not self._end.is_set():
             number += 1
-            body = asked(self.users[number % len(self.users)])
+            body = request(self.users[number % len(self.users)])
             for attempt in range(self.retries + 1):
                 try:
                     answer = client.post("v1/recommendations", json=body)
@@ -75,7 +75,7 @@ class Load:
         client.close()
 
     def check(self, models):
-        """Every answer is right, for the model that it names."""
+        """Check every response against the model in its header; return the models."""
         expected = {}
         for user, answer in self.answers:
             assert answer.status_code == 200, answer.text
@@ -83,13 +83,13 @@ class Load:
             if (name, user) not in expected:
                 picks = models[name].recommend(user, confidence=0.8, k=5)
                 expected[name, user] = picks.items, picks.guarantee.to_dict()
-            told = answer.json()
-            found = [row["item_id"] for row in told["items"]], told["guarantee"]
+            body = answer.json()
+            found = [row["item_id"] for row in body["items"]], body["guarantee"]
             assert found == expected[name, user]
         return {answer.headers["surerec-model"] for _, answer in self.answers}
 
 
-def asked(user):
+def request(user):
     return {"user": user, "confidence": 0.8, "k": 5}
 
 
@@ -100,7 +100,7 @@ def served(server):
 
 @needs_proc
 @pytest.mark.parametrize("way", ["signal", "admin"])
-def test_a_new_model_is_taken_over_without_losing_a_request(start, folder, way):
+def test_a_reload_loses_no_request(start, folder, way):
     server = start(folder, "--workers", "2")
     models = {served(server): sr.load(folder)}
     users = models[served(server)].statistics_.interactions.users.ids[:25].to_list()
@@ -110,12 +110,12 @@ def test_a_new_model_is_taken_over_without_losing_a_request(start, folder, way):
             save(folder, random_state=random_state, overwrite=True, names=["icrs12"])
             if way == "signal":
                 os.kill(server.process.pid, signal.SIGHUP)
-                server.wait_for("model taken over", random_state - 1)
+                server.wait_for("model replaced", random_state - 1)
             else:
                 with server.client() as client:
-                    told = client.post("admin/reload").json()
-                assert told["changed"] is True
-                assert told["workers"] == 2
+                    response = client.post("admin/reload").json()
+                assert response["changed"] is True
+                assert response["workers"] == 2
             models[served(server)] = sr.load(folder)
             time.sleep(0.3)
     assert len(models) == 3
@@ -130,49 +130,49 @@ def test_a_new_model_is_taken_over_without_losing_a_request(start, folder, way):
 
 
 @needs_proc
-def test_an_idle_worker_releases_a_live_model_that_another_counted_anew(start, films, tmp_path):
+def test_an_idle_worker_releases_a_model_that_another_refitted(start, films, tmp_path):
     shop = tmp_path / "shop"
     Live.create(shop, films.models["sets"]).close()
     server = start(shop, "--workers", "2", "--worker-timeout", "1")
     items = films.data.items.ids[:10].to_list()
     events = [
         {"user": 5_000 + n // 10, "item": items[n % 10], "time": 1_700_000_000 + n}
-        for n in range(1_000)  # from which on one of the workers counts anew
+        for n in range(1_000)  # enough for a refit
     ]
     assert server.mapped(shop / "models/000001")
     with server.client() as client:
         for first in range(0, len(events), 100):
-            told = client.post("v1/events", json={"events": events[first : first + 100]})
-            assert told.status_code == 200, told.text
+            response = client.post("v1/events", json={"events": events[first : first + 100]})
+            assert response.status_code == 200, response.text
     end = time.monotonic() + 60
     while time.monotonic() < end and server.mapped(shop / "models/000001"):
         time.sleep(0.2)
     assert not server.mapped(shop / "models/000001")
     assert server.mapped(shop / "models/000002")
     with server.client() as client:
-        assert client.post("v1/recommendations", json=asked(1)).status_code == 200
+        assert client.post("v1/recommendations", json=request(1)).status_code == 200
 
 
 @pytest.mark.parametrize("damage", [without_scorer, flip_a_count])
-def test_neither_a_reload_nor_a_new_worker_serves_what_is_damaged(start, folder, damage):
+def test_damaged_models_are_not_served(start, folder, damage):
     server = start(folder, "--workers", "1")
     before = served(server)
     save(folder, random_state=2, overwrite=True, names=["icrs12"])
-    says = damage(folder)
+    message = damage(folder)
     with server.client() as client:
-        assert "served on" in problem(client.post("admin/reload"), 409)
+        assert "still served" in problem(client.post("admin/reload"), 409)
         assert client.post("v1/recommendations", json={"user": 1}).status_code == 200
     assert served(server) == before
-    assert says in server.lines("model not taken over")[0]["why"]
+    assert message in server.lines("model not loaded")[0]["reason"]
     os.kill(server.workers()[-1], signal.SIGKILL)
-    assert says in server.wait_for("worker cannot serve")[0]["why"]
-    # As soon as the folder is whole, it is served.
+    assert message in server.wait_for("worker cannot serve")[0]["reason"]
+    # The repaired folder is served.
     save(folder, random_state=3, overwrite=True, names=["icrs12"])
     server.wait_for("worker ready", 2)
     assert served(server) != before
 
 
-def test_a_killed_worker_loses_only_what_it_held_and_comes_back(start, folder):
+def test_a_killed_worker_loses_only_its_requests_and_is_restarted(start, folder):
     server = start(folder, "--workers", "2")
     models = {served(server): sr.load(folder)}
     users = models[served(server)].statistics_.interactions.users.ids[:25].to_list()
@@ -180,10 +180,10 @@ def test_a_killed_worker_loses_only_what_it_held_and_comes_back(start, folder):
         for n in (1, 2):
             time.sleep(0.4)
             latest = [line["process"] for line in server.lines("request")[-20:]]
-            os.kill(max(latest, key=latest.count), signal.SIGKILL)  # one that is at work
+            os.kill(max(latest, key=latest.count), signal.SIGKILL)  # a busy worker
             server.wait_for("worker ready", 2 + n)
         time.sleep(0.3)
-    assert not load.lost  # one retry was always enough
+    assert not load.lost  # one retry sufficed
     assert load.retried <= 2 * 4  # at most what each of the four connections had under way
     load.check(models)
     ended = server.lines("worker ended")
@@ -194,18 +194,18 @@ def test_a_killed_worker_loses_only_what_it_held_and_comes_back(start, folder):
     assert "surerec_workers_ready 2.0" in text
 
 
-def test_a_worker_that_comes_back_to_a_changed_folder_brings_the_others_along(start, folder):
+def test_a_restarted_worker_announces_a_changed_model(start, folder):
     server = start(folder, "--workers", "2")
     before = served(server)
     save(folder, random_state=2, overwrite=True, names=["icrs12"])
     os.kill(server.workers()[0], signal.SIGKILL)
-    server.wait_for("model taken over")
+    server.wait_for("model replaced")
     after = {served(server) for _ in range(12)}
     assert len(after) == 1
     assert after != {before}
 
 
-def test_a_worker_that_hangs_is_replaced(start, folder):
+def test_a_hanging_worker_is_restarted(start, folder):
     server = start(folder, "--workers", "1", "--worker-timeout", "1")
     os.kill(server.workers()[0], signal.SIGSTOP)
     server.wait_for("worker hangs")
@@ -227,13 +227,13 @@ def test_workers_end_when_their_supervisor_is_killed(start, folder):
 
 
 def is_running(pid):
-    try:  # an orphan that nobody waits for is still listed, as a zombie
+    try:  # an orphan may be a zombie
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
 
 
-def test_a_link_to_another_folder_is_followed_when_reloaded(start, folder, tmp_path):
+def test_a_reload_follows_a_changed_link(start, folder, tmp_path):
     link = tmp_path / "current"
     link.symlink_to(folder)
     server = start(link, "--workers", "1")
@@ -241,14 +241,14 @@ def test_a_link_to_another_folder_is_followed_when_reloaded(start, folder, tmp_p
     newer = save(tmp_path / "newer", random_state=5, names=["icrs12"])
     (tmp_path / "next").symlink_to(newer)
     (tmp_path / "next").replace(link)
-    shutil.rmtree(folder)  # mapped files live on until they are let go
+    shutil.rmtree(folder)  # mapped files remain until they are released
     with server.client() as client:
         assert client.post("v1/recommendations", json={"user": 1}).status_code == 200
         assert client.post("admin/reload").json()["changed"] is True
     assert served(server) != before
 
 
-def test_stopping_lets_requests_end(start, folder):
+def test_running_requests_end_before_a_stop(start, folder):
     server = start(folder, "--workers", "1")
     body = {"users": list(range(1, 301)), "k": 100, "recommender": "crs-max"}
     with ThreadPoolExecutor(1) as pool, server.client() as client:

@@ -169,8 +169,8 @@ def replay(
     as_measure(measure)
     moment = begin if begin.tzinfo else begin.replace(tzinfo=UTC)
     first, clock = int(moment.timestamp()) * 1_000_000, perf_counter()
-    how = live.Playing(**{name: each.default for name, each in _PLAYING.items()} | playing)
-    played = live.replay(opt.read(data, **reading), first, measure, playing=how)
+    how = live.ReplayOptions(**{name: each.default for name, each in _PLAYING.items()} | playing)
+    played = live.replay(opt.read(data, **reading), first, measure, options=how)
     live.write_replay(played, output)
     rows = [
         ["–" if row[name] is None else form.format(row[name]) for name, form in _PLAYED.items()]

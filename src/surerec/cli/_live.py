@@ -34,7 +34,7 @@ _ROLES: Final = ("user", "item", "time")
 _LONGEST_EVENT: Final = 1 << 20  # characters
 _TERMS: Final = {
     "step": Option(float, "How far one error moves a threshold; 0.01."),
-    "false_alarms": Option(float, "False alarms for each judged event, at the most; 1e-5."),
+    "false_alarms": Option(float, "Highest rate of false alerts per evaluated event; 1e-5."),
     "new_items_per_day": Option(int, "New items that events may name in a day.", more={"min": 0}),
     "new_items": Option(int, "New items that events may name in total.", more={"min": 0}),
 }
@@ -99,8 +99,8 @@ def ingest(
         try:
             while some := list(islice(given, batch)):
                 found = live.observe([event for _, event in some], names=[at for at, _ in some])
-                counts = {"judged": found.judged, **found.not_judged}
-                counts |= {"sent before": found.again, "refused": found.refused}
+                counts = {"evaluated": found.evaluated, **found.not_evaluated}
+                counts |= {"duplicates": found.duplicates, "refused": found.refused}
                 for name, n in counts.items():
                     total[name] = total.get(name, 0) + n
                 for sentence in found.alerts:
@@ -131,7 +131,7 @@ def status(
     if as_json:
         write_json(dict(vars(found)) | ({} if users is None else {"heaviest_users": users}))
         return
-    share = "{:.4f}" if found.n_judged else "–"
+    share = "{:.4f}" if found.n_evaluated else "–"
     columns = (found.nominal, found.observed_by_user_day, found.within, found.observed)
     rows = [
         [
@@ -143,19 +143,19 @@ def status(
     console = stdout()
     headings = ("Promised", "Observed by users' days", "Within", "Of all events")
     console.print(table(headings, rows))
-    passed = ", ".join(f"{n:,} {reason}" for reason, n in found.not_judged.items()) or "none"
+    passed = ", ".join(f"{n:,} {reason}" for reason, n in found.not_evaluated.items()) or "none"
     console.print(
-        f"\n{found.n_events:,} events, {found.n_judged:,} of them judged, on "
-        f"{counted(found.n_user_days, 'user days')}, for items new to the user; not judged: "
+        f"\n{found.n_events:,} events, {found.n_evaluated:,} of them evaluated, on "
+        f"{counted(found.n_user_days, 'user days')}, for items new to the user; not evaluated: "
         f"{passed}.\n"
-        f"Counted {found.counted[:16]}; {found.n_since:,} events since then are in the counts."
+        f"Fitted {found.fitted_at[:16]}; counts include {found.n_since_fit:,} events since then."
     )
     if found.heaviest_share is not None:
         heavy = f"{found.heaviest_share:.0%}"
-        console.print(f"The heaviest 1% of users sent {heavy} of today's judged events.")
+        console.print(f"The heaviest 1% of users sent {heavy} of today's evaluated events.")
     for row in users or ():
-        name, judged = plain(row["user_id"]), row["judged"]
-        console.print(f"  {name}: {judged:,} judged today, {row['share']:.0%}")
+        name, n = plain(row["user_id"]), row["evaluated"]
+        console.print(f"  {name}: {n:,} evaluated today, {row['share']:.0%}")
     for sentence in found.alerts:
         console.print(f"[yellow]Alarm:[/yellow] {plain(sentence)}")
 
@@ -166,7 +166,7 @@ def refit(folder: _Folder) -> None:
     with _beside_a_server(folder) as live:
         live.refit()
         found = live.status()
-    messages().print(f"Counted {plain(str(folder))} anew at {found.counted}.")
+    messages().print(f"Counted {plain(str(folder))} anew at {found.fitted_at}.")
 
 
 @live_app.command("forget")

@@ -1,11 +1,11 @@
-"""A model that ingests events, keeps its guarantee as the world moves, and loses nothing."""
+"""Live models: they ingest events, track their own coverage and adapt their thresholds online."""
 
 from surerec.live._events import Event, FutureTimeError
 from surerec.live._ledger import Ledger, LiveTerms, Window
 from surerec.live._live import Ingestion, Live, Receipt, Status
 from surerec.live._replay import (
-    Playing,
-    Replayed,
+    ReplayOptions,
+    ReplayResult,
     check_replay_target,
     replay,
     summary_of,
@@ -23,10 +23,10 @@ __all__ = [
     "Live",
     "LiveFolder",
     "LiveTerms",
-    "Playing",
     "PostgresStore",
     "Receipt",
-    "Replayed",
+    "ReplayOptions",
+    "ReplayResult",
     "SqliteStore",
     "Status",
     "StoredEvent",

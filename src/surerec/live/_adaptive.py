@@ -1,4 +1,4 @@
-"""An adaptive calibration: thresholds of a fitted one, moved by the errors of judged events."""
+"""A calibration whose thresholds adapt online (adaptive conformal inference)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from surerec.calibration import Assessment, BestOfMany
     from surerec.conformal import AdaptiveLevel
 
-_NEAREST: Final = 1e-12  # that a threshold comes to 0 and 1
+_NEAREST: Final = 1e-12  # smallest distance of an adapted level from 0 and 1
 _LONG_RUN: Final = "the long run"
 _AS_FITTED: Final = (
     "features", "reasons", "segmentation", "probabilities", "period", "valid_until", "min_history",
@@ -26,7 +26,7 @@ _AS_FITTED: Final = (
 
 
 def adapted_level(adaptive: AdaptiveLevel, significance: float) -> float:
-    """Return the ε that the fitted calibration is asked for; the nominal one if it is not stated.
+    """Return the adapted level for a nominal ε; ε itself if no live guarantee is stated for it.
 
     Examples
     --------
@@ -42,39 +42,39 @@ def adapted_level(adaptive: AdaptiveLevel, significance: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class AdaptedAssessment(UserAssessment):
-    """Candidates by the fitted calibration; sets and confidences are those of adapted thresholds.
+    """An assessment whose sets and confidences use the adapted thresholds.
 
     Attributes
     ----------
-    steering : Steering
-        The thresholds at the moment of the request.
+    adaptive : AdaptiveLevel
+        The adapted levels at the time of the request.
     """
 
     adaptive: AdaptiveLevel
 
     @property
     def lasts(self) -> bool:
-        """Return False: results are computed while no event comes in."""
+        """Return False: results must be computed before the next event is ingested."""
         return False
 
     @property
     def entry_confidences(self) -> NDArray[np.float64]:
-        """The nominal confidence above which each candidate is in the set."""
+        """Nominal confidence above which each candidate is in the set."""
         return np.asarray(1 - self.adaptive.nominal(1 - super().entry_confidences))
 
     @property
     def highest_confidence(self) -> float:
-        """The highest nominal confidence at which anything can be left out."""
+        """Highest nominal confidence at which an item can be left out."""
         return float(1 - self.adaptive.nominal([1 - super().highest_confidence])[0])
 
     def everything_qualifies(self, significance: float | None) -> bool:
-        """Return whether the adapted threshold is so small that nothing can be left out."""
+        """Return whether the adapted level is too small to leave any item out."""
         if significance is None:
             return False
         return adapted_level(self.adaptive, significance) + TOLERANCE < self.lowest_level
 
     def covers(self, significance: float | None) -> bool:
-        """Return whether ε is stated and its guarantee covers this user."""
+        """Return whether ε has a live guarantee that covers this user."""
         is_stated = significance is not None and self.adaptive.place_of(significance) is not None
         return is_stated and super().covers(significance)
 
@@ -89,13 +89,13 @@ class AdaptiveCalibration(Calibration):
     Parameters
     ----------
     fitted : Calibration
-        With levels of items, as a user-level calibration has them.
-    steering : Steering
-        The adapted thresholds, and what was observed.
+        A user-level calibration.
+    adaptive : AdaptiveLevel
+        Adapted levels and observed coverage.
     calibrated : str
-        When it was calibrated, as ISO text.
+        Time of the calibration, as ISO text.
     learned : str
-        What else is of that time, in words; see :attr:`surerec.measures.Recipe.stays`.
+        Description of other parts of that time; see :attr:`surerec.measures.Measure.stays`.
     """
 
     def __init__(
@@ -105,29 +105,26 @@ class AdaptiveCalibration(Calibration):
         self._adaptive = adaptive
         and_learned = f" and {learned} are" if learned else " is"
         self._ages = (
-            f"Statistics are current; the threshold that is adapted{and_learned} from "
-            f"{calibrated[:10]}."
+            f"Counts are current; the fitted threshold curve{and_learned} from {calibrated[:10]}."
         )
-        self.unadapted = (
-            f"Its thresholds are as calibrated on {calibrated[:10]}, not adapted to events."
-        )
+        self.unadapted = f"Calibrated on {calibrated[:10]}, not adapted to events since then."
         for name in _AS_FITTED:
             setattr(self, name, getattr(fitted, name))
 
     @property
     def fitted(self) -> Calibration:
-        """The calibration with its thresholds as fitted."""
+        """The fitted calibration, without adaptation."""
         return self._fitted
 
-    def assess(self, *asked: Any, **more: Any) -> AdaptedAssessment:
-        """Return the nominal confidence at which each candidate enters the set."""
-        found = self._fitted.assess(*asked, **more)
+    def assess(self, *args: Any, **kwargs: Any) -> AdaptedAssessment:
+        """Return the candidates with the nominal confidence above which each is in the set."""
+        found = self._fitted.assess(*args, **kwargs)
         return AdaptedAssessment(**vars(found), adaptive=self._adaptive)
 
     def best_of_many(
         self, scorer: Any, statistics: Any, queries: Any, significance: float, *more: Any
     ) -> BestOfMany | None:
-        """Return the sets of many users, or the k best of each; None where that is no faster."""
+        """Return the sets or the k best items of many users; None where this is not faster."""
         level = adapted_level(self._adaptive, significance)
         found = self._fitted.best_of_many(scorer, statistics, queries, level, *more)
         if found is None:
@@ -138,14 +135,14 @@ class AdaptiveCalibration(Calibration):
         )
 
     def guarantee(self, significance: float, assessment: Any = None) -> Guarantee:  # noqa: ARG002
-        """Return what is guaranteed and was observed at a stated confidence."""
+        """Return the live guarantee at a nominal level, with the observed coverage."""
         adaptive, place = self._adaptive, self._adaptive.place_of(significance)
         if place is None:
             stated = ", ".join(f"{1 - each:.4g}" for each in adaptive.epsilons[::-1])
             found = Guarantee(kind="live", level=level_of(significance), horizon=_LONG_RUN)
-            return found.broken(f"a guarantee is kept live at the confidences {stated} only")
+            return found.broken(f"live guarantees are given only at the confidence levels {stated}")
         percent = f"{100 * adaptive.epsilons[place]:.4g}%"
-        so_far = "no event has been judged yet"
+        so_far = "no event has been evaluated yet"
         if adaptive.n:
             bound = 100 * adaptive.bound(place)
             points = f"{bound:.0f}" if bound >= 10 else f"{bound:.2g}"  # noqa: PLR2004
@@ -153,23 +150,23 @@ class AdaptiveCalibration(Calibration):
                 f"observed {adaptive.observed_by_user_day()[place]:.2%} over "
                 f"{counted(adaptive.user_days, 'user days')}, at most {points} points from "
                 f"{percent} ({adaptive.observed()[place]:.2%} of "
-                f"{counted(adaptive.n, 'judged events')})"
+                f"{counted(adaptive.n, 'evaluated events')})"
             )
         return Guarantee(
             kind="live",
             level=level_of(adaptive.epsilons[place]),
             claim=(
-                f"In the long run, at most {percent} of judged events lie outside their sets, with "
+                f"In the long run, at most {percent} of evaluated events lie outside their sets, with "
                 f"each user and day counted once: {so_far}"
             ),
             horizon=_LONG_RUN,
-            covers="users whose events are judged",
+            covers="users whose events are evaluated",
         ).assuming(
-            "Assumes nothing about the stream; judged are items new to the user that the model "
+            "Assumes nothing about the stream. Evaluated are items new to the user that the model "
             "knows.",
             self._ages,
         )
 
     def beyond(self, significance: float, assessment: Assessment) -> str:  # noqa: ARG002
-        """Return "": the guarantee is about the long run, and holds where every item qualifies."""
+        """Return "": the long-run guarantee also holds where every item is in the set."""
         return ""

@@ -1,4 +1,4 @@
-"""Events: what may be one, and how a fitted model on growing statistics judges and ingests them."""
+"""Events, and a fitted model with growing statistics that evaluates and ingests them."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ if TYPE_CHECKING:
     from surerec.recommenders import FittedModel, Recommender
 
 FIELDS: Final = ("user", "item", "time", "id")
-"""What an event may have; the last two may be missing."""
+"""Fields of an event; the last two are optional."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_AHEAD: Final = timedelta(minutes=5)  # that clocks may differ by
-_LONGEST: Final = 500  # letters of an id
+_AHEAD: Final = timedelta(minutes=5)  # tolerated difference between clocks
+_LONGEST: Final = 500  # characters of an id
 _MICROSECOND: Final = timedelta(microseconds=1)
-_MOST: Final = 2000  # events whose levels are usual
+_MOST: Final = 2000  # reference events
 
 
 class FutureTimeError(InputError):
     """The time of an event is ahead of the server's clock."""
 
     alerted: bool = False
-    """Whether this error raised an alert; it is not raised again on its day."""
+    """Whether this error raised an alert, which happens at most once a day."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """A user consumed an item.
+    """One interaction: a user consumed an item.
 
     Attributes
     ----------
     user, item : int or str
-        By id.
+        Ids of the user and the item.
     time : int
-        When, in microseconds since 1970.
+        Time in microseconds since 1970.
     id : str or None
-        What tells it from others; without one, who, what and when do.
+        Identifier of the event; without one, user, item and time identify it.
 
     Examples
     --------
@@ -69,35 +69,37 @@ class Event:
 
     @property
     def key(self) -> str:
-        """What tells it from all others: sent again, it changes nothing."""
+        """Unique key of the event; a second event with the same key changes nothing."""
         if self.id is not None:
             return f"id {self.id}"
         return f"at {self.time} {len(str(self.user))} {self.user} {self.item}"
 
     @classmethod
     def of(cls, given: Any, *, now: datetime | None = None, where: str = "The event") -> Self:
-        """Build an event from what was sent.
+        """Build an event from a mapping.
 
         Parameters
         ----------
         given : mapping
-            With ``user`` and ``item``, and perhaps ``time`` (a datetime or its ISO text, UTC if it
-            does not say; a number of seconds since 1970; now if it is missing) and ``id``.
+            Fields ``user`` and ``item``, optionally ``time`` and ``id``. The time is a datetime,
+            an ISO text (UTC without a time zone) or a number of seconds since 1970; by default now.
         now : datetime, optional
-            By default the clock's; times more than 5 minutes later are refused.
+            Current time, by default of this machine. Times more than 5 minutes later are refused.
         where : str
-            What to call it in an error.
+            Name of the event in error messages.
         """
         if not isinstance(given, Mapping):
-            raise InputError(f"{where} is {shown(given)}; it must have the fields user and item.")
+            raise InputError(
+                f"{where} is {shown(given)}. Pass a mapping with the fields user and item."
+            )
         unknown = sorted(str(name) for name in given if name not in FIELDS)
         if unknown:
             raise InputError(
-                f"{where} has the field {shown(unknown[0])}; there are {', '.join(FIELDS)}."
+                f"{where} has the unknown field {shown(unknown[0])}. Use only {', '.join(FIELDS)}."
             )
         for name in ("user", "item"):
             if given.get(name) is None:
-                raise InputError(f"{where} has no {name}.")
+                raise InputError(f"{where} has no {name}. Add the field {name}.")
         time = _time_of(given.get("time"), now or datetime.now(UTC), where)
         return cls(
             _id_of(given["user"], "user", where),
@@ -111,16 +113,14 @@ def _id_of(value: Any, name: str, where: str) -> int | str:
     if isinstance(value, np.integer):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, (int, str)):
-        raise InputError(
-            f"{where}: the {name} is {shown(value)}; it must be a text or a whole number."
-        )
+        raise InputError(f"{where}: {name} is {shown(value)}. Use a string or an integer.")
     text = str(value)
-    # A text with NUL is one that PostgreSQL does not hold; half a character nothing holds.
-    is_whole = text == text.encode(errors="replace").decode()
-    if not text or len(text) > _LONGEST or "\0" in text or not is_whole:
+    # PostgreSQL cannot store NUL, and no store accepts lone surrogates.
+    is_encodable = text == text.encode(errors="replace").decode()
+    if not text or len(text) > _LONGEST or "\0" in text or not is_encodable:
         raise InputError(
-            f"{where}: the {name} {shown(value)} cannot be stored; it must have 1 to {_LONGEST} "
-            "letters, none of them NUL."
+            f"{where}: the {name} {shown(value)} cannot be stored. Use 1 to {_LONGEST} characters "
+            "without NUL or lone surrogates."
         )
     return value
 
@@ -140,7 +140,7 @@ def _time_of(value: Any, now: datetime, where: str) -> int:
         moment = None
     if not isinstance(moment, datetime):
         raise InputError(
-            f"{where}: the time is {shown(value)}; it must be an ISO time such as "
+            f"{where}: cannot parse time {shown(value)}. Use an ISO time such as "
             "2026-11-17T09:30:00Z, or seconds since 1970."
         )
     if moment.tzinfo is None:
@@ -148,42 +148,42 @@ def _time_of(value: Any, now: datetime, where: str) -> int:
     if moment > now + _AHEAD:
         raise FutureTimeError(
             f"{where}: the time {moment.isoformat()} is more than 5 minutes ahead of the server's "
-            f"clock ({now.isoformat(timespec='seconds')}); correct the clock of the sender, or of "
-            "the server, and send it again."
+            f"clock ({now.isoformat(timespec='seconds')}). Correct the clock of the sender or the "
+            "server, and send the event again."
         )
     return (moment - _EPOCH) // _MICROSECOND
 
 
-def check_can_live(estimator: Recommender) -> Recommender:
-    """Return a fitted estimator whose statistics can grow, or raise InputError with the reason."""
-    features, recipe = estimator.model_.features, measure_of(estimator)
+def check_supports_live(estimator: Recommender) -> Recommender:
+    """Return the estimator if it can be live; otherwise raise InputError with the reason."""
+    features, measure = estimator.model_.features, measure_of(estimator)
     if "period" not in features:
         raise InputError(
-            f"A live model needs sets calibrated over users, and this is "
-            f"{type(estimator).__name__}: fit PopulationConformal, on the command line "
-            "--recommender recall-cm12."
+            f"{type(estimator).__name__} cannot be live: a live model needs user-level "
+            "calibration. Fit PopulationConformal, or --recommender recall-cm12 on the command "
+            "line."
         )
     if "levels" not in features:
         raise InputError(
-            "Precision cannot be kept live: an event judges one item, and precision is of whole "
-            "lists. Fit the promise recall or hit."
+            "A precision guarantee cannot be live: an event evaluates one item, and precision is "
+            'a property of whole lists. Fit with guarantee="recall" or guarantee="hit".'
         )
-    if not recipe.refits or not recipe.grows:
-        why = "does not grow with events: what it learned has no place for new users and items"
-        if not recipe.refits:
-            why = "comes fitted, and cannot be refitted on events"
+    if not measure.refits or not measure.grows:
+        reason = "cannot be updated with events, as it has no parameters for new users and items"
+        if not measure.refits:
+            reason = "is already fitted and cannot be refitted on events"
         raise InputError(
-            f"{recipe.name} {why}. Fit one of the paper's measures, such as CM12, or the learned "
-            "one, and renew this one by `surerec recalibrate`."
+            f"{measure.name} {reason}. Fit one of the paper's measures, such as CM12, or the "
+            "learned measure. Update this model with `surerec recalibrate`."
         )
     return estimator
 
 
-class EventVerdict(NamedTuple):
-    """What an event says of the model before it is ingested."""
+class EventOutcome(NamedTuple):
+    """Evaluation of an event against the model before it is ingested."""
 
     reason: str
-    """"judged", or why it is not."""
+    """"evaluated", or the reason why it was not evaluated."""
     level: float = float("nan")
     """The ε below which the fitted calibration includes the item."""
     watched: bool = False
@@ -196,29 +196,29 @@ class GrowingModel:
     Parameters
     ----------
     estimator : Recommender
-        As it was loaded; it stays as it is.
+        The fitted estimator, which is not changed.
 
     Attributes
     ----------
     model : FittedModel
-        On the growing statistics, with thresholds as fitted.
+        The model on the growing statistics, with the fitted thresholds.
     statistics : GrowingStatistics
-        What is known at this moment.
+        Current statistics.
     learned : str
-        What the scorer knows beside counts, which stays until a refit; in words.
+        Description of the learned parts of the scorer, which change only with a refit.
     """
 
     def __init__(self, estimator: Recommender) -> None:
-        fitted, recipe = estimator.model_, measure_of(estimator)
+        fitted, measure = estimator.model_, measure_of(estimator)
         self.statistics = GrowingStatistics(fitted.statistics)
-        self.learned = recipe.stays
-        scorer = recipe.grown(fitted.scorer, self.statistics)
+        self.learned = measure.stays
+        scorer = measure.grown(fitted.scorer, self.statistics)
         self.model = replace(fitted, statistics=self.statistics, scorer=scorer)
         self._estimator = estimator
 
     @property
     def profiles(self) -> Any:
-        """The users' profiles at this moment."""
+        """Current user profiles."""
         return self.statistics.interactions
 
     def adapted(self, adaptive: AdaptiveLevel, calibrated: str) -> FittedModel:
@@ -229,44 +229,43 @@ class GrowingModel:
         return replace(self.model, calibration=calibration)
 
     def check(self, user: Any, item: Any) -> tuple[str, str]:
-        """Return the ids of an event as they are stored, or refuse them."""
+        """Return the ids of an event as stored, or raise InputError."""
         return str(self.profiles.users.check(user)), str(self.profiles.items.check(item))
 
     def is_new(self, item: str) -> bool:
-        """Return whether the model has no such item yet."""
+        """Return whether the item is unknown to the model."""
         return bool(self.profiles.items.find(item) < 0)
 
     def forget(self, user: str) -> tuple[int, bool]:
-        """Remove a user; return how many items they had, and whether they calibrated."""
+        """Remove a user; return their number of items and whether they were a calibration user."""
         code = self.profiles.users.code(user)
         n_items, calibrated = len(self.profiles.consumed(code)), self.model.calibrates(code)
         self.statistics.forget(user)
         self.model = self.model.without_user(code)
         return n_items, calibrated
 
-    def judge(self, user: str, item: str, time: int) -> EventVerdict:
-        """Compare an event with the set that the user would have been given."""
+    def evaluate(self, user: str, item: str, time: int) -> EventOutcome:
+        """Compare an event with the set that the user would have received before it."""
         who, what = self.profiles.users.find(user), self.profiles.items.find(item)
-        known = who >= 0
-        consumed = self.profiles.consumed(who) if known else np.empty(0, dtype=np.uint32)
+        consumed = self.profiles.consumed(who) if who >= 0 else np.empty(0, dtype=np.uint32)
         if what >= 0 and (consumed == what).any():
-            return EventVerdict(reasons.REPEAT)
+            return EventOutcome(reasons.REPEAT)
         if len(consumed) and time < self.profiles.times_of(who)[-1]:
-            return EventVerdict(reasons.LATE)
+            return EventOutcome(reasons.LATE)
         if what < 0 or not self.statistics.support[what]:
-            return EventVerdict(reasons.NEW_ITEM)
+            return EventOutcome(reasons.NEW_ITEM)
         if len(consumed) < self.model.calibration.min_history:
-            return EventVerdict(reasons.TOO_LITTLE)
+            return EventOutcome(reasons.SHORT_HISTORY)
         segments = self.model.segments
         if segments is not None and segments.label(who) is None:
-            return EventVerdict(reasons.NO_SEGMENT)
+            return EventOutcome(reasons.NO_SEGMENT)
         level = self.model.level(Query.of_user(self.profiles, who), what)
         watched = self.profiles.times_of(who)[-1] // DAY != time // DAY
-        return EventVerdict(reasons.JUDGED, level, bool(watched))
+        return EventOutcome(reasons.EVALUATED, level, bool(watched))
 
     def refitted(self, profiles: Interactions, n_new: int) -> Recommender:
-        """Return the estimator fitted on profiles, of whose items so many are new to the base."""
-        # Dense counts would let new items fill the disk with the square of their number.
+        """Return the estimator refitted on profiles with `n_new` items that are new to it."""
+        # With dense counts, disk use would grow with the square of the number of new items.
         budget = linear_budget(profiles.n_rows, max(profiles.n_items - n_new, 0))
         memory = max(min(available_memory() // 2, budget), 2 * profiles.n_items)
         counted = count_precedence(profiles, ties=self.statistics.ties, memory=memory)
@@ -279,11 +278,11 @@ class GrowingModel:
 
 
 def usual_levels(model: FittedModel, most: int = _MOST) -> NDArray[np.float64]:
-    """Return the level of each of the latest watched events of the model's own profiles.
+    """Return the levels of the latest watched events in the model's own profiles.
 
-    Each is judged as an event is when it comes: by what was known of the user before it, with the
-    user left out of all that scores them. The counts also know what others consumed later, which
-    is why the latest events are taken.
+    Each is evaluated like an incoming event: with the user's earlier history, and without the
+    user's own data in the counts. The counts include later interactions of other users, so the
+    latest events are used.
 
     Examples
     --------
@@ -296,7 +295,7 @@ def usual_levels(model: FittedModel, most: int = _MOST) -> NDArray[np.float64]:
     profiles, segments = model.profiles(), model.segments
     items, times, offsets = profiles.item_codes, profiles.times, profiles.offsets
     owners = np.repeat(np.arange(profiles.n_users), np.diff(offsets))
-    before = np.concatenate((times[:1], times[:-1]))  # another user's at the start of a profile
+    before = np.concatenate((times[:1], times[:-1]))  # first of a profile: masked by min_history
     watched = np.arange(len(times)) - offsets[owners] >= model.calibration.min_history
     watched &= before // DAY != times // DAY
     watched &= model.statistics.support[items] > 1  # else it would have been a new item

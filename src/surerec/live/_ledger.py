@@ -1,4 +1,4 @@
-"""What a live model knows of its errors and senders: thresholds, alarms, windows, days."""
+"""The ledger of a live model: adapted thresholds, coverage by window, drift alerts, senders."""
 
 from __future__ import annotations
 
@@ -28,45 +28,48 @@ if TYPE_CHECKING:
     from surerec.interactions import Interactions
 
 WINDOW: Final = 2000
-"""Judged events of a window."""
+"""Evaluated events per window."""
 
-JUDGED: Final = "judged"
-"""What an event is; or, as follows, why it is not."""
+EVALUATED: Final = "evaluated"
+"""Outcome of an event that was evaluated; the next constants are reasons why one was not."""
 NEW_ITEM: Final = "new item"
-TOO_LITTLE: Final = "too little known of the person"
+SHORT_HISTORY: Final = "history too short"
 LATE: Final = "late"
 REPEAT: Final = "repeat"
-NO_SEGMENT: Final = "segment not known"
+NO_SEGMENT: Final = "unknown segment"
 ABOVE_LIMIT: Final = "new item above the limit"
-"""Why an event is refused."""
+"""Reason for which an event is refused."""
 
-_LEAST_NEW: Final = {"new_items_per_day": 1_000, "new_items": 10_000}  # that are always admitted
-_HEAVIEST: Final = 0.01  # of users are the heaviest; one user at the least
-_TELLING: Final = 200  # events of a day whose share is telling
-_LIMITS: Final = (0.25, 0.8)  # between which a share becomes unusual, whatever the data
-_RARE: Final = 0.99  # of days are less uneven than an unusual one
-_ENOUGH: Final = 100  # events to say a share of
-_NEVER: Final = -(2**63)  # before any day
+_LEAST_NEW: Final = {
+    "new_items_per_day": 1_000,
+    "new_items": 10_000,
+}  # lower bounds of the default limits
+_HEAVIEST: Final = 0.01  # share of users that counts as the heaviest, at least one user
+_LEAST_EVENTS: Final = 200  # events of a day below which their distribution says little
+_LIMITS: Final = (0.25, 0.8)  # lowest and highest alert limit of the heaviest users' share
+_QUANTILE: Final = 0.99  # of the daily shares in the data, which is the alert limit
+_SHARE_EVENTS: Final = 100  # events from which on an alert reports the share of new items
+_NEVER: Final = -(2**63)
 _NO_EVENT: Final = UserDay()
-_SHARE: Final = 0.01  # of new items that is worth a word
+_SHARE: Final = 0.01  # of new items from which on an alert reports it
 
 
 @dataclass(frozen=True)
 class LiveTerms:
-    """What a live model guarantees, and when it raises an alarm.
+    """Confidence levels, adaptation step and limits of a live model.
 
     Attributes
     ----------
     confidences : tuple of float
-        Those at which a live guarantee is kept.
+        Confidence levels with a live guarantee.
     step : float
-        γ: how far one error moves a threshold.
+        Step size γ of adaptive conformal inference: how far one error moves a threshold.
     false_alarms : float
-        How many false alarms there may be for each judged event, over all confidences.
+        Highest rate of false drift alerts per evaluated event, over all confidence levels.
     new_items_per_day, new_items : int, optional
-        How many items that are new to the model events may name, per day and in total; events on
-        further ones are refused. By default a tenth of the model's items (at least 1,000) and as
-        many as the model has (at least 10,000).
+        Limits on items that are new to the model, per day and in total. Events on further new
+        items are refused. Defaults: a tenth of the model's items (at least 1,000) per day, and
+        the number of the model's items (at least 10,000) in total.
     """
 
     confidences: tuple[float, ...] = (0.7, 0.8, 0.9)
@@ -79,30 +82,30 @@ class LiveTerms:
         given = check_list("confidences", self.confidences, "confidences")
         stated = tuple(check_number("confidence", each, 0, 1, "between 0 and 1") for each in given)
         object.__setattr__(self, "confidences", stated)
-        AdaptiveLevel.start(self.epsilons, step=self.step)  # which refuses what is impossible
+        AdaptiveLevel.start(self.epsilons, step=self.step)  # validates both
         self.watches()
         for name in _LEAST_NEW:
             if getattr(self, name) is not None:
                 check_whole(name, getattr(self, name), lowest=0)
 
     def for_items(self, n_items: int) -> Self:
-        """Return the terms with the limits on new items of a model of so many items."""
+        """Return the terms with default limits on new items for a model of `n_items` items."""
         shares = {"new_items_per_day": n_items // 10, "new_items": n_items}
         limits = {name: max(_LEAST_NEW[name], share) for name, share in shares.items()}
         return replace(self, **{n: x for n, x in limits.items() if getattr(self, n) is None})  # type: ignore[arg-type]
 
     @property
     def epsilons(self) -> tuple[float, ...]:
-        """1 − confidence of each, ascending."""
+        """The significance levels, 1 − confidence, ascending."""
         return tuple(sorted(round(1 - confidence, 12) for confidence in self.confidences))
 
     def watches(self, usual: Sequence[float] = ()) -> tuple[Watch, ...]:
-        """Return watches before the first event, with the false alarms shared among them.
+        """Return new drift detectors, one per level, which share the rate of false alarms.
 
         Parameters
         ----------
         usual : sequence of float, optional
-            The levels of events of the kind that is watched, when nothing had changed yet.
+            Levels of watched events without drift, as a reference.
         """
         share = self.false_alarms / max(len(self.epsilons), 1)
         return tuple(
@@ -117,18 +120,18 @@ class LiveTerms:
 
 @dataclass
 class Window:
-    """What was observed over some judged events in a row.
+    """Coverage of consecutive evaluated events.
 
     Attributes
     ----------
     first, last : int
-        When, in microseconds since 1970.
+        Earliest and latest time, in microseconds since 1970.
     n : int
-        Judged events.
-    outside, unsteered : list of int
-        For each ε, those that were outside of the live sets, and of the sets without adaptation.
-    not_judged : dict of str to int
-        Events meanwhile that were not judged, by reason.
+        Number of evaluated events.
+    outside, unadapted : list of int
+        For each ε, the number of events outside the adapted sets and outside the unadapted ones.
+    not_evaluated : dict of str to int
+        Number of events in between that were not evaluated, by reason.
     """
 
     first: int = 0
@@ -136,19 +139,19 @@ class Window:
     n: int = 0
     outside: list[int] = field(default_factory=list)
     unadapted: list[int] = field(default_factory=list)
-    not_judged: dict[str, int] = field(default_factory=dict)
+    not_evaluated: dict[str, int] = field(default_factory=dict)
 
-    def judge(self, time: int, outside: Sequence[bool], unadapted: Sequence[bool]) -> None:
-        """Count a judged event."""
+    def record(self, time: int, outside: Sequence[bool], unadapted: Sequence[bool]) -> None:
+        """Count an evaluated event."""
         self.first = min(self.first, time) if self.n else time
         self.last = max(self.last, time) if self.n else time
         self.n += 1
-        self.outside = _plus(self.outside, outside)
-        self.unadapted = _plus(self.unadapted, unadapted)
+        self.outside = _add(self.outside, outside)
+        self.unadapted = _add(self.unadapted, unadapted)
 
 
-def _plus(tally: list[int], more: Sequence[bool]) -> list[int]:
-    return [n + bool(one) for n, one in zip(tally or [0] * len(more), more, strict=True)]
+def _add(totals: list[int], more: Sequence[bool]) -> list[int]:
+    return [n + bool(one) for n, one in zip(totals or [0] * len(more), more, strict=True)]
 
 
 def _count(counts: dict[str, int], name: str, more: int = 1) -> None:
@@ -156,7 +159,7 @@ def _count(counts: dict[str, int], name: str, more: int = 1) -> None:
 
 
 def observed_frame(windows: Sequence[Window], epsilons: Sequence[float]) -> pl.DataFrame:
-    """Return nominal and observed, a row for each window and confidence."""
+    """Return nominal and observed coverage, one row per window and confidence level."""
     texts = dict.fromkeys(("from", "until"), pl.String)
     shares = dict.fromkeys(("confidence", "observed", "unadapted"), pl.Float64)
     rows = [
@@ -178,24 +181,24 @@ def observed_frame(windows: Sequence[Window], epsilons: Sequence[float]) -> pl.D
 
 @dataclass
 class SenderDay:
-    """What senders did on a day, in UTC by the server's clock: events state times of their own.
+    """Activity of senders on one day (UTC, server clock, as senders choose the event times).
 
     Attributes
     ----------
     day : str
-        Which.
+        The date.
     users : dict of str to int
-        By number of judged events, how many users have so many. No user is named.
+        Number of users by their number of evaluated events. It contains no user ids.
     new_items : int
-        Items that events named first on it.
+        Number of items that appeared first on this day.
     alerted : list of str
-        The causes of the alerts that it had.
+        Causes of the alerts raised on this day.
 
     Examples
     --------
     >>> day = SenderDay("2026-11-17")
     >>> for n_before in (0, 0, 1, 2):  # two users, one of whom has three events
-    ...     day.judge(n_before)
+    ...     day.record(n_before)
     >>> day.n_events, day.share
     (4, 0.75)
     """
@@ -205,25 +208,25 @@ class SenderDay:
     new_items: int = 0
     alerted: list[str] = field(default_factory=list)
 
-    def judge(self, n_before: int) -> None:
-        """Count a judged event of a user who had so many before."""
+    def record(self, n_before: int) -> None:
+        """Count an evaluated event of a user with `n_before` earlier ones."""
         _count(self.users, str(n_before + 1))
         if n_before:
             _count(self.users, str(n_before), -1)
 
     @property
     def n_events(self) -> int:
-        """Judged events of the day."""
+        """Number of evaluated events of the day."""
         return sum(int(n) * users for n, users in self.users.items())
 
     @property
     def n_heaviest(self) -> int:
-        """The number of users who are the heaviest."""
+        """Number of users that count as the heaviest."""
         return math.ceil(_HEAVIEST * sum(self.users.values()))
 
     @property
     def share(self) -> float | None:
-        """The share of the day's judged events that come from the heaviest users; None of none."""
+        """Share of the day's evaluated events from the heaviest users; None without events."""
         by_weight = sorted(((int(n), users) for n, users in self.users.items()), reverse=True)
         each = [n for n, users in by_weight for _ in range(min(users, self.n_heaviest))]
         return sum(each[: self.n_heaviest]) / self.n_events if each else None
@@ -231,14 +234,14 @@ class SenderDay:
 
 @dataclass
 class Ledger:
-    """All that is known of a live model's errors and senders.
+    """Adapted thresholds, observed coverage, drift detectors and sender statistics.
 
     Examples
     --------
     >>> ledger = Ledger.start(LiveTerms())
-    >>> ledger.judge(0.15, time=0)
+    >>> ledger.record(0.15, time=0)
     (None, [])
-    >>> ledger.steering.errors, ledger.window.outside
+    >>> ledger.adaptive.errors, ledger.window.outside
     ((0, 1, 1), [0, 1, 1])
     """
 
@@ -247,14 +250,14 @@ class Ledger:
     window: Window = field(default_factory=Window)
     n_windows: int = 0
     n_alerts: int = 0
-    not_judged: dict[str, int] = field(default_factory=dict)
+    not_evaluated: dict[str, int] = field(default_factory=dict)
     quiet: dict[str, int] = field(default_factory=dict)
-    """By ε, the day of its latest alarm, which is repeated on a later one."""
+    """By ε, the day of the latest alert, as alerts are raised at most once a day."""
     today: SenderDay = field(default_factory=SenderDay)
     new_items: int = 0
-    """Items that events named first, since the live model was created."""
+    """Number of items that appeared since the live model was created."""
     heaviest_limit: float = _LIMITS[1]
-    """The share of the heaviest users above which a day is unusual."""
+    """Share of the heaviest users above which an alert is raised."""
 
     @classmethod
     def start(cls, terms: LiveTerms) -> Self:
@@ -262,53 +265,53 @@ class Ledger:
         return cls(AdaptiveLevel.start(terms.epsilons, step=terms.step), terms.watches())
 
     def refit(self, terms: LiveTerms, usual: Sequence[float], heaviest_limit: float) -> None:
-        """Let the watches begin again, as after a refit; see :meth:`LiveTerms.watches`."""
+        """Reset the drift detectors after a refit; see :meth:`LiveTerms.watches`."""
         self.watches, self.quiet = terms.watches(usual), {}
         self.heaviest_limit = heaviest_limit
 
-    def pass_over(self, reason: str) -> None:
-        """Count an event that is not judged."""
-        _count(self.not_judged, reason)
-        _count(self.window.not_judged, reason)
+    def skip(self, reason: str) -> None:
+        """Count an event that is not evaluated."""
+        _count(self.not_evaluated, reason)
+        _count(self.window.not_evaluated, reason)
 
     def admit(self, terms: LiveTerms) -> bool:
-        """Count a new item, and return True, if it is within the limits."""
+        """Return whether a new item is within the limits, and count it if so."""
         pairs = (self.today.new_items, terms.new_items_per_day), (self.new_items, terms.new_items)
-        has_room = all(limit is None or n < limit for n, limit in pairs)
-        self.today.new_items += has_room
-        self.new_items += has_room
-        return has_room
+        is_within = all(limit is None or n < limit for n, limit in pairs)
+        self.today.new_items += is_within
+        self.new_items += is_within
+        return is_within
 
-    def judge(
+    def record(
         self, level: float, time: int, *, watched: bool = True, so_far: UserDay = _NO_EVENT
     ) -> tuple[Window | None, list[str]]:
-        """Count a judged event; return the window if it closed one, and alarms in words.
+        """Record an evaluated event; return the window if it is complete, and new alerts.
 
         Parameters
         ----------
         level : float
-            The ε below which the fitted calibration includes what was consumed.
+            The ε below which the fitted calibration includes the consumed item.
         time : int
-            When, in microseconds since 1970.
+            Event time in microseconds since 1970.
         watched : bool, default=True
-            Whether it is the user's first event of a day. Only these are watched: what a user
-            consumes in a row goes together, and one user is no cause for alarm.
+            Whether it is the user's first event of a day. Drift detectors use only these, because
+            consecutive events of one user are dependent.
         so_far : UserDay, optional
-            The earlier judged events of the same user and day; by default it is their first.
+            Earlier evaluated events of the same user and day; by default none.
         """
         epsilons, alerts = self.adaptive.epsilons, []
         unadapted = [not is_inside(level, epsilon) for epsilon in epsilons]
-        self.window.judge(time, self.adaptive.missed(level), unadapted)
+        self.window.record(time, self.adaptive.missed(level), unadapted)
         if watched:
             pairs = zip(self.watches, unadapted, strict=True)
             found = [watch.after(error=error, time=time) for watch, error in pairs]
             for (_, alert), watch, epsilon in zip(found, self.watches, epsilons, strict=True):
                 if alert is not None and time // DAY > self.quiet.get(str(epsilon), _NEVER):
                     self.quiet[str(epsilon)] = time // DAY
-                    alerts.append(_in_words(alert, epsilon, watch.expected, self.window))
+                    alerts.append(_drift_message(alert, epsilon, watch.expected, self.window))
             self.watches = tuple(watch for watch, _ in found)
         self.adaptive = self.adaptive.after(level, so_far)
-        self.today.judge(so_far.n)
+        self.today.record(so_far.n)
         closed = None
         if self.window.n >= WINDOW:
             closed, self.window = self.window, Window()
@@ -316,37 +319,37 @@ class Ledger:
         return closed, alerts
 
     def once_a_day(self, alerts: Mapping[str, str]) -> list[str]:
-        """Return the alerts, by cause, that this day did not have yet; from now on it has."""
+        """Return the alerts whose cause is new today, and mark the causes as alerted."""
         fresh = {cause: each for cause, each in alerts.items() if cause not in self.today.alerted}
         self.today.alerted += fresh
         return list(fresh.values())
 
     def sender_alerts(self, terms: LiveTerms, *, refused: bool) -> dict[str, str]:
-        """Return the alerts that a day's senders are cause for, by cause."""
+        """Return the alerts about today's senders, by cause."""
         found, today, share = {}, self.today, self.today.share
         if refused:
             limit = f"{terms.new_items_per_day:,} new items on {today.day}"
-            until = "send them again tomorrow (UTC), or raise new_items_per_day in live.json"
+            fix = "send the events again tomorrow (UTC), or raise new_items_per_day in live.json"
             if terms.new_items is not None and self.new_items >= terms.new_items:
                 limit = f"{terms.new_items:,} new items since this model was created"
-                until = "raise new_items in live.json and restart"
+                fix = "raise new_items in live.json and restart"
             found["new items"] = (
-                f"Events on further new items are refused: there were {limit}. If the items are "
-                f"real, {until}."
+                f"Events on new items are refused: the limit of {limit} is reached. If the items "
+                f"are genuine, {fix}."
             )
-        if today.n_events >= _TELLING and share is not None and share > self.heaviest_limit:
+        if today.n_events >= _LEAST_EVENTS and share is not None and share > self.heaviest_limit:
             found["heaviest users"] = (
                 f"{counted(today.n_heaviest, 'users')} sent {share:.0%} of the {today.n_events:,} "
-                f"judged events of {today.day}; above {self.heaviest_limit:.0%} is unusual. Each "
-                "user counts once a day, so one user cannot move the sets of others far, but many "
-                "accounts of one sender can. See who they are with surerec live status "
-                "--heaviest, and revoke the key that sends them or lower its rate limit."
+                f"evaluated events of {today.day}; more than {self.heaviest_limit:.0%} is unusual. "
+                "Each user counts once a day, so one user has little effect on the sets of others, "
+                "but many accounts of one sender have more. List them with `surerec live status "
+                "--heaviest`. Revoke the key that sends these events, or lower its rate limit."
             )
         return found
 
     @classmethod
     def from_state(cls, state: Any) -> Self:
-        """Build it from what JSON holds; KeyError, TypeError or ValueError if that is no ledger."""
+        """Build a ledger from JSON; raise KeyError, TypeError or ValueError if it is invalid."""
         parts = {
             "adaptive": AdaptiveLevel.from_state(state["adaptive"]),
             "watches": tuple(Watch.from_state(each) for each in state["watches"]),
@@ -356,27 +359,27 @@ class Ledger:
         return cls(**{**state, **parts})
 
 
-def _in_words(alert: DriftAlert, epsilon: float, expected: float, window: Window) -> str:
-    """Return what is alarming: since when, how much, what may be the cause, what to do."""
-    n_new, n_passed = window.not_judged.get(NEW_ITEM, 0), sum(window.not_judged.values())
-    of_new = n_new / (window.n + n_passed)
+def _drift_message(alert: DriftAlert, epsilon: float, expected: float, window: Window) -> str:
+    """Return when the drift began, its size, its likely cause and the fix."""
+    n_events = window.n + sum(window.not_evaluated.values())
+    new_share = window.not_evaluated.get(NEW_ITEM, 0) / n_events
     cause, usual = "", f"{epsilon:.1%}"
-    if window.n + n_passed >= _ENOUGH and of_new >= _SHARE:
-        cause = f"; new items are {of_new:.0%} of what is taken"
-    if expected > epsilon:  # such events are harder than others
-        usual = f"{expected:.1%} when it was counted (of all events {epsilon:.1%})"
+    if n_events >= _SHARE_EVENTS and new_share >= _SHARE:
+        cause = f" New items are {new_share:.0%} of all events."
+    if expected > epsilon:  # first events of a day are harder to predict
+        usual = f"{expected:.1%} at the last fit ({epsilon:.1%} of all events)"
     return (
-        f"Since {day_of(alert.since)}, over {alert.n:,} people's first events of a day, "
-        f"{alert.errors / alert.n:.1%} of what they took is outside of sets that are not steered, "
-        f"instead of {usual}{cause}: recount or recalibrate."
+        f"Drift since {day_of(alert.since)}: {alert.errors / alert.n:.1%} of {alert.n:,} users' "
+        f"first events of a day are outside the unadapted sets, instead of {usual}.{cause} Refit "
+        "or recalibrate the model."
     )
 
 
 def usual_limit(profiles: Interactions) -> float:
-    """Return the share of the heaviest users above which a day is unusual for some profiles.
+    """Return the alert limit for the share of the heaviest users, from the data.
 
-    99% of the days of the data have a smaller share; it is between 25% and 80%. Only days with
-    enough interactions count; without any, it is 80%.
+    It is the 99% quantile of the daily shares, between 25% and 80%. Only days with at least 200
+    interactions count; without any, the limit is 80%.
 
     Examples
     --------
@@ -392,11 +395,11 @@ def usual_limit(profiles: Interactions) -> float:
     shares = [
         np.sort(some)[-math.ceil(_HEAVIEST * len(some)) :].sum() / some.sum()
         for some in by_day
-        if some.sum() >= _TELLING
+        if some.sum() >= _LEAST_EVENTS
     ]
-    return float(np.clip(np.quantile(shares, _RARE), *_LIMITS)) if shares else _LIMITS[1]
+    return float(np.clip(np.quantile(shares, _QUANTILE), *_LIMITS)) if shares else _LIMITS[1]
 
 
 def now_text() -> str:
-    """Return the present moment as ISO text."""
+    """Return the current time as ISO text."""
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -18,10 +18,10 @@ from surerec._files import check_utf8, file_aside
 from surerec._threads import one_thread
 from surerec.conformal import UserDay
 from surerec.errors import InputError, StoreError
-from surerec.live._events import Event, FutureTimeError, check_can_live, usual_levels
+from surerec.live._events import Event, FutureTimeError, check_supports_live, usual_levels
 from surerec.live._ledger import (
     ABOVE_LIMIT,
-    JUDGED,
+    EVALUATED,
     Ledger,
     LiveTerms,
     SenderDay,
@@ -30,7 +30,7 @@ from surerec.live._ledger import (
     observed_frame,
     usual_limit,
 )
-from surerec.live._state import PAUSE, SQLITE, LiveFolder, LiveState, RefitJob
+from surerec.live._state import RETRY_SECONDS, SQLITE, LiveFolder, LiveState, RefitJob
 from surerec.live._store import StoredEvent
 from surerec.recommenders import FittedModel
 
@@ -45,104 +45,109 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_GROWN: Final = 0.1  # of the base, at which it is refitted
+_GROWN: Final = 0.1  # share of new interactions at which the model is refitted
 _LEAST_GROWN: Final = 1000
 
 
 @dataclass(frozen=True)
 class Ingestion:
-    """What became of events that were sent; all are kept but for those that were refused."""
+    """Counts of the events of one call; all but the refused ones are stored."""
 
-    consumed: int
-    """New ones."""
-    again: int
-    """Those that had been sent before, which change nothing."""
-    judged: int
-    not_judged: dict[str, int]
-    """By reason."""
+    ingested: int
+    """New events."""
+    duplicates: int
+    """Events that were sent before, which change nothing."""
+    evaluated: int
+    """New events that were compared with the user's set."""
+    not_evaluated: dict[str, int]
+    """New events that were not, by reason."""
     alerts: tuple[str, ...]
-    """That they raised, in words."""
+    """Messages of the alerts that these events raised."""
     refused: int
-    """Events on new items above the limit, which are not kept; see :class:`LiveTerms`."""
+    """Events on new items above the limit, which are not stored; see :class:`LiveTerms`."""
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """What was deleted of a user, and what was learned from them and stays; it names nobody."""
+    """What was deleted of a user and what is retained; it does not contain the user id."""
 
     at: str
     n_events: int
-    """Events that were deleted."""
+    """Number of deleted events."""
     n_items: int
-    """Items of the profile that was taken out of the counts."""
+    """Number of items in the profile that was removed from the counts."""
     calibrated: bool
-    """Whether they were a calibration user, and are taken out of the curve."""
-    stays: tuple[str, ...]
-    """What stays, and until when, in words."""
+    """Whether the user was a calibration user; their data are removed from the calibration."""
+    retained: tuple[str, ...]
+    """What is retained, and until when."""
 
 
 @dataclass(frozen=True)
 class Status:
-    """How a live model does."""
+    """Nominal and observed coverage of a live model, its event counts and alerts."""
 
-    counted: str
-    """When the base was fitted."""
+    fitted_at: str
+    """When the model was last fitted."""
     n_events: int
-    n_since: int
-    """Events since the base was fitted."""
-    n_judged: int
-    not_judged: dict[str, int]
+    """Number of stored events."""
+    n_since_fit: int
+    """Number of events since the last fit."""
+    n_evaluated: int
+    """Number of evaluated events."""
+    not_evaluated: dict[str, int]
+    """Number of events that were not evaluated, by reason."""
     nominal: tuple[float, ...]
-    """The confidences, from the highest on."""
+    """Confidence levels, highest first."""
     observed: tuple[float | None, ...]
-    """The share of judged events inside the sets of each; None before the first."""
+    """Share of evaluated events inside the sets at each level; None before the first event."""
     within: tuple[float, ...]
-    """How far each of `observed_by_user_day` can be from what is nominal, whatever happened."""
+    """Bound on the distance of `observed_by_user_day` from the nominal level, for any stream."""
     alerts: tuple[str, ...]
-    """The latest, last."""
+    """The latest alerts, newest last."""
     n_user_days: int
-    """Days of users with a judged event, by the server's clock."""
+    """Number of pairs of a user and a day (server clock, UTC) with an evaluated event."""
     observed_by_user_day: tuple[float | None, ...]
-    """The same as `delivered` with each user and day counted once: the mean of their shares."""
+    """The same as `observed`, with each user and day counted once: the mean of their shares."""
     heaviest_share: float | None
-    """The share of this day's judged events from the heaviest 1% of users; None of none."""
+    """Share of today's evaluated events from the heaviest 1% of users; None without events."""
 
 
 def today() -> str:
-    """Return the present day, in UTC."""
+    """Return the current date in UTC."""
     return now_text()[:10]
 
 
-def _asked(
-    question: Callable[Concatenate[FittedModel, P], R],
+def _delegate(
+    method: Callable[Concatenate[FittedModel, P], R],
 ) -> Callable[Concatenate[Live, P], R]:
-    """Return a method that asks the fitted model of this moment."""
+    """Return a method of `Live` that calls the same method of the current fitted model."""
 
-    def ask(self: Live, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with self.asking() as model:
-            return question(model, *args, **kwargs)
+    def call(self: Live, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self.snapshot() as model:
+            return method(model, *args, **kwargs)
 
-    update_wrapper(ask, question)
-    return ask
+    update_wrapper(call, method)
+    return call
 
 
 class Live:
     """A model that ingests events, tracks its own coverage and adapts its thresholds online.
 
-    An event is in every answer as soon as it is acknowledged, and is safe then. Counts are those of
-    a fit on all events, to the last digit. At the stated confidences, the share of what users
-    consume that is outside of their sets goes to ε, whatever happens: see ``docs/live.md``.
-    It answers as :class:`surerec.recommenders.FittedModel` does.
+    The thresholds are adapted by adaptive conformal inference. An acknowledged event is stored
+    durably and is part of every later answer. Counts equal those of a fit on all events. At the
+    stated confidence levels, the long-run share of consumed items outside the sets is ε, with no
+    assumption about the stream: see ``docs/live.md``. It has the methods of
+    :class:`surerec.recommenders.FittedModel`.
 
     Parameters
     ----------
     folder : path-like
-        What :meth:`create`, or ``surerec live init``, made.
-    recount : bool, default=True
-        Refit in the background when events make up a tenth of the base.
+        Folder that :meth:`create` or ``surerec live init`` created.
+    refit : bool, default=True
+        Refit in the background when new events reach a tenth of the fitted interactions.
     hold : bool, default=True
-        Keep other processes out of an SQLite store. The workers of one server do not, as the server
-        does it for them.
+        Lock an SQLite store against other processes. The workers of one server pass False because
+        the server holds the lock for them.
 
     Examples
     --------
@@ -150,7 +155,7 @@ class Live:
     >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, random_state=1)
     >>> model = sr.PopulationConformal("CM12").fit(films)
     >>> with Live.create(getfixture("tmp_path") / "shop", model) as live:
-    ...     live.observe({"user": 7, "item": 11, "time": "2024-05-01T12:00:00Z"}).taken
+    ...     live.observe({"user": 7, "item": 11, "time": "2024-05-01T12:00:00Z"}).ingested
     ...     11 in live.recommend(7, confidence=0.9).items
     1
     False
@@ -167,7 +172,7 @@ class Live:
             store.close()
             raise
         self._refits = refit
-        self._refit = RefitJob(place.path / "recount.lock")
+        self._refit = RefitJob(place.path / "refit.lock")
 
     @classmethod
     def create(
@@ -184,23 +189,23 @@ class Live:
         Parameters
         ----------
         folder : path-like
-            A new folder. It will hold users' histories: protect it as you protect those.
+            A new folder. It will contain user histories: protect it accordingly.
         model : Recommender
-            Calibrated over users, with one of the paper's measures, or the learned one, whose trees
-            stay as they are until the next refit; it is copied.
+            A fitted model with user-level calibration and one of the paper's measures or the
+            learned measure. It is copied. Learned trees are kept until the next refit.
         store : str, default="sqlite"
-            Where events go: a file in the folder, or the address of a PostgreSQL database, which
-            several servers may share.
+            ``"sqlite"`` stores events in the folder. The address of a PostgreSQL database stores
+            them there; several servers can share it.
         terms : LiveTerms, optional
-            At which confidences a promise is kept, and when the alarm is raised.
-        recount : bool, default=True
-            As of the class.
+            Confidence levels of the live guarantee, adaptation step and alert settings.
+        refit : bool, default=True
+            The same as for the class.
         """
-        fitted = check_can_live(model)
+        fitted = check_supports_live(model)
         terms = (terms or LiveTerms()).for_items(fitted.statistics_.n_items)
-        made = LiveFolder.make(Path(check_path("folder", folder)), terms, store)
+        made = LiveFolder.create(Path(check_path("folder", folder)), terms, store)
         try:
-            fitted.save(made.make_model(1), fitted.name_)
+            fitted.save(made.create_model(1), fitted.name_)
             ledger = Ledger.start(made.terms)
             ledger.refit(made.terms, *_usual(fitted.model_))
             events = made.open_store()
@@ -208,10 +213,10 @@ class Live:
                 with events.writing() as transaction:
                     if transaction.get("base") is not None:
                         raise InputError(
-                            f"{events.name} has the events of a live model already: open that, or "
-                            "name another database."
+                            f"{events.name} already stores the events of another live model. "
+                            "Open that model, or pass another database as store=."
                         )
-                    transaction.put("base", {"model": 1, "seq": 0, "counted": now_text()})
+                    transaction.put("base", {"model": 1, "seq": 0, "fitted_at": now_text()})
                     transaction.put("ledger", ledger)
             finally:
                 events.close()
@@ -228,74 +233,75 @@ class Live:
         self.close()
 
     def close(self) -> None:
-        """Close the store, after a refit that is running."""
+        """Close the store after waiting for a running refit."""
         self._refit.close()
         self._state.store.close()
 
-    # Questions.
+    # Queries.
 
     @contextmanager
-    def asking(self) -> Iterator[FittedModel]:
-        """Yield the fitted model of this moment; no event is ingested while it is asked."""
+    def snapshot(self) -> Iterator[FittedModel]:
+        """Yield the current fitted model; no event is ingested inside the block."""
         state = self._state
         with state.lock:
             state.catch_up()
-            yield state.growing.adapted(state.ledger.adaptive, state.counted)
+            yield state.growing.adapted(state.ledger.adaptive, state.fitted_at)
 
-    recommend = _asked(FittedModel.recommend)
-    recommend_many = _asked(FittedModel.recommend_many)
-    recommend_groups = _asked(FittedModel.recommend_groups)
-    p_values = _asked(FittedModel.p_values)
-    explain = _asked(FittedModel.explain)
-    explain_group = _asked(FittedModel.explain_group)
+    recommend = _delegate(FittedModel.recommend)
+    recommend_many = _delegate(FittedModel.recommend_many)
+    recommend_groups = _delegate(FittedModel.recommend_groups)
+    p_values = _delegate(FittedModel.p_values)
+    explain = _delegate(FittedModel.explain)
+    explain_group = _delegate(FittedModel.explain_group)
 
     # Events.
 
     def observe(self, events: Any, *, names: Sequence[str] | None = None) -> Ingestion:
-        """Take in one event, or several in their order; all of them are safe when this returns.
+        """Ingest one or more events in order; all of them are stored durably on return.
 
         Parameters
         ----------
         events : mapping or iterable of mappings
-            With ``user``, ``item``, and perhaps ``time`` and ``id``; see :class:`Event`. Sent
-            again, an event of the same id changes nothing; without an id, one of the same user,
-            item and time.
+            Fields ``user`` and ``item``, optionally ``time`` and ``id``; see :class:`Event`. An
+            event with a known id changes nothing. Without an id, events with equal user, item and
+            time count as the same event.
         names : sequence of str, optional
-            What to call each of them in an error, such as the line that it was read from.
+            Name of each event in error messages, such as the line that it was read from.
 
         Raises
         ------
         InputError
-            If one of them is no event; none is taken in then.
+            If an event is invalid. No event is ingested.
         FutureTimeError
-            If the time of one is more than 5 minutes ahead of this clock; none is taken in then,
-            and an alert is raised once a day.
+            If a time is more than 5 minutes ahead of this clock. No event is ingested, and an
+            alert is raised once a day.
         StoreError
-            If they could not be kept; none is taken in then, and they may be sent again.
+            If the events cannot be stored. No event is ingested; send them again.
         """
         state = self._state
         with state.lock:
             try:
-                given = self._checked(events, names)
+                checked = self._check_events(events, names)
             except FutureTimeError as error:
-                self._alert_of(error)
+                self._alert_future_time(error)
                 raise
             with state.writing() as transaction, one_thread():
-                found = self._take(transaction, given)
+                found = self._ingest(transaction, checked)
             counts = state.growing.statistics
         grown = max(_LEAST_GROWN, _GROWN * counts.base.interactions.n_rows)
         if self._refits and counts.n_added >= grown and self._refit.may_start:
             self.refit(wait=False)
         return found
 
-    def _alert_of(self, error: FutureTimeError) -> None:
-        """Raise the alert that an event was refused for its time, unless this day had it."""
+    def _alert_future_time(self, error: FutureTimeError) -> None:
+        """Raise the alert for a refused future time, at most once a day."""
         with suppress(StoreError), self._state.writing() as transaction:
-            alerts = self._at(transaction, today()).once_a_day({"future time": f"Refused: {error}"})
+            ledger = self._ledger_on(transaction, today())
+            alerts = ledger.once_a_day({"future time": f"Refused: {error}"})
             self._state.keep(transaction, alerts)
             error.alerted = bool(alerts)
 
-    def _checked(self, events: Any, names: Sequence[str] | None) -> list[Event]:
+    def _check_events(self, events: Any, names: Sequence[str] | None) -> list[Event]:
         if isinstance(events, dict):
             events = [events]
         given = check_list("events", events, "events")
@@ -311,8 +317,8 @@ class Live:
             checked.append(replace(event, user=user, item=item))
         return checked
 
-    def _at(self, transaction: Transaction, day: str) -> Ledger:
-        """Return the ledger at a day; users' counts of the days before yesterday are dropped."""
+    def _ledger_on(self, transaction: Transaction, day: str) -> Ledger:
+        """Return the ledger for a day; delete user counts from before yesterday."""
         ledger = self._state.ledger
         if ledger.today.day != day:
             yesterday = date.fromisoformat(day) - timedelta(days=1)
@@ -320,77 +326,77 @@ class Live:
             ledger.today = SenderDay(day)
         return ledger
 
-    def _take(self, transaction: Transaction, given: list[Event]) -> Ingestion:
+    def _ingest(self, transaction: Transaction, events: list[Event]) -> Ingestion:
         state, growing, terms = self._state, self._state.growing, self._state.folder.terms
-        day = today()  # the server's: a sender chooses the times of events
-        ledger = self._at(transaction, day)
-        known = transaction.known_keys([event.key for event in given])
-        user_days = transaction.user_days(day, list({event.user for event in given}))
+        day = today()  # by the server's clock, as senders choose the times of events
+        ledger = self._ledger_on(transaction, day)
+        known = transaction.known_keys([event.key for event in events])
+        user_days = transaction.user_days(day, list({event.user for event in events}))
         seq, rows, alerts, reasons = transaction.last(), [], list[str](), dict[str, int]()
-        n_again = refused = 0
-        for event in given:
+        duplicates = refused = 0
+        for event in events:
             user, item = event.user, event.item
             if event.key in known:
-                n_again += 1
+                duplicates += 1
                 continue
             if growing.is_new(item) and not ledger.admit(terms):
-                ledger.pass_over(ABOVE_LIMIT)
+                ledger.skip(ABOVE_LIMIT)
                 refused += 1
                 continue
             known.add(event.key)
             seq += 1
-            verdict = growing.judge(user, item, event.time)
-            if verdict.reason == JUDGED:
+            outcome = growing.evaluate(user, item, event.time)
+            if outcome.reason == EVALUATED:
                 so_far = user_days.get(user, UserDay())
-                user_days[user] = so_far.after(ledger.adaptive.missed(verdict.level))
-                watched = verdict.watched and not so_far.n
-                closed, raised = ledger.judge(
-                    verdict.level, event.time, watched=watched, so_far=so_far
+                user_days[user] = so_far.after(ledger.adaptive.missed(outcome.level))
+                watched = outcome.watched and not so_far.n
+                closed, raised = ledger.record(
+                    outcome.level, event.time, watched=watched, so_far=so_far
                 )
                 alerts += raised
                 if closed is not None:
                     transaction.put(f"window {ledger.n_windows:09d}", closed)
             else:
-                ledger.pass_over(verdict.reason)
-                reasons[verdict.reason] = reasons.get(verdict.reason, 0) + 1
-            rows.append(StoredEvent(seq, event.key, user, item, event.time, verdict.reason))
+                ledger.skip(outcome.reason)
+                reasons[outcome.reason] = reasons.get(outcome.reason, 0) + 1
+            rows.append(StoredEvent(seq, event.key, user, item, event.time, outcome.reason))
             growing.statistics.add(user, item, event.time)
         alerts += ledger.once_a_day(ledger.sender_alerts(terms, refused=bool(refused)))
         transaction.append(rows)
         transaction.put_user_days(day, user_days)
         state.keep(transaction, alerts)
         state.seq = seq
-        n_judged = len(rows) - sum(reasons.values())
-        return Ingestion(len(rows), n_again, n_judged, reasons, tuple(alerts), refused)
+        evaluated = len(rows) - sum(reasons.values())
+        return Ingestion(len(rows), duplicates, evaluated, reasons, tuple(alerts), refused)
 
     @property
     def adaptive_(self) -> AdaptiveLevel:
-        """The adapted thresholds and what was observed, as they were last read."""
+        """The adapted levels and the observed coverage, as last read."""
         return self._state.ledger.adaptive
 
     @property
     def heaviest_share_(self) -> float | None:
-        """The share of this day's judged events from the heaviest 1% of users; None of none."""
+        """Share of today's evaluated events from the heaviest 1% of users; None without events."""
         counts = self._state.ledger.today
         return counts.share if counts.day == today() else None
 
     @property
     def base_(self) -> int:
-        """The number of the model that was fitted last: codes are those of it."""
+        """Number of the last fitted model, which defines the codes of users and items."""
         return self._state.base
 
     def check_store(self) -> None:
-        """Check, without waiting, that the store can keep events; see :meth:`Store.check`."""
+        """Check, without blocking, that the store can keep events; see :meth:`Store.check`."""
         self._state.store.check()
 
     def observed(self) -> pl.DataFrame:
-        """Return nominal and observed confidences, window by window, the current one last.
+        """Return nominal and observed coverage by window, the current window last.
 
         Returns
         -------
         polars.DataFrame
-            ``window``, ``from``, ``until``, ``confidence``, ``delivered``, ``unsteered`` (what
-            would have been, without steering) and ``n``, the judged events.
+            ``window``, ``from``, ``until``, ``confidence``, ``observed``, ``unadapted`` (the
+            coverage without adapted thresholds) and ``n``, the number of evaluated events.
         """
         with self._state.reading() as transaction:
             windows = [Window(**each) for each in transaction.named("window ")]
@@ -399,11 +405,11 @@ class Live:
         return observed_frame(windows, ledger.adaptive.epsilons)
 
     def status(self) -> Status:
-        """Return nominal and observed confidences, events by what became of them, and alarms."""
+        """Return nominal and observed coverage, event counts by outcome, and the latest alerts."""
         state = self._state
         with state.reading() as transaction:
             n_events = transaction.count()
-            alerts = [f"{each['at'][:16]}: {each['says']}" for each in transaction.named("alarm ")]
+            alerts = [f"{a['at'][:16]}: {a['message']}" for a in transaction.named("alert ")]
             adaptive = state.ledger.adaptive
             places = range(len(adaptive.epsilons))
 
@@ -411,11 +417,11 @@ class Live:
                 return tuple(1 - each if adaptive.n else None for each in missed)
 
             return Status(
-                state.counted,
+                state.fitted_at,
                 n_events,
                 state.growing.statistics.n_added,
                 adaptive.n,
-                dict(state.ledger.not_judged),
+                dict(state.ledger.not_evaluated),
                 tuple(round(1 - each, 12) for each in adaptive.epsilons),
                 inside(adaptive.observed()),
                 tuple(adaptive.bound(place) for place in places),
@@ -426,17 +432,17 @@ class Live:
             )
 
     def heaviest_users(self, n: int = 10) -> pl.DataFrame:
-        """Return the users with the most judged events of this day, in UTC by the server's clock.
+        """Return the users with the most evaluated events today (UTC, server clock).
 
         Parameters
         ----------
         n : int, default=10
-            How many of them.
+            Number of users.
 
         Returns
         -------
         polars.DataFrame
-            ``user_id``, ``judged`` and ``share`` (of all judged events of the day).
+            ``user_id``, ``evaluated`` and ``share`` (of all evaluated events of the day).
 
         Examples
         --------
@@ -445,60 +451,60 @@ class Live:
         >>> model = sr.PopulationConformal("CM12").fit(films)
         >>> with Live.create(getfixture("tmp_path") / "shop", model) as live:
         ...     done = live.observe([{"user": 7, "item": item} for item in (4, 11)])
-        ...     live.heaviest_users()["judged"].sum() == done.judged
+        ...     live.heaviest_users()["evaluated"].sum() == done.evaluated
         True
         """
         check_whole("n", n)
         with self._state.reading() as transaction:
             rows = transaction.heaviest(today(), n)
             n_events = self._state.ledger.today.n_events  # of another day, if there are no rows
-        frame = pl.DataFrame(rows, {"user_id": pl.String, "judged": pl.Int64}, orient="row")
-        return frame.with_columns(share=pl.col("judged") / n_events)
+        frame = pl.DataFrame(rows, {"user_id": pl.String, "evaluated": pl.Int64}, orient="row")
+        return frame.with_columns(share=pl.col("evaluated") / n_events)
 
     def forget(self, user: Any) -> Receipt:
-        """Delete a person: from the events and the counts at once, from files at the next recount.
+        """Delete a user from events and counts at once, and from files at the next refit.
 
         Parameters
         ----------
         user : id
-            Whom.
+            The user to delete.
 
         Returns
         -------
         Receipt
-            What was deleted, and what stays that was learned from them; it does not name them.
+            What was deleted, and what is retained; it does not contain the user id.
         """
         state = self._state
         with state.lock:
             with state.writing() as transaction:
                 users = state.growing.profiles.users
-                users.code(user)  # refuses an unknown one
-                person = str(users.check(user))
-                n_events = transaction.forget(person)
-                n_items, calibrated = state.growing.forget(person)
+                users.code(user)  # raises for an unknown id
+                user_id = str(users.check(user))
+                n_events = transaction.forget(user_id)
+                n_items, calibrated = state.growing.forget(user_id)
                 state.seq = transaction.last()
             state.store.compact()
             learned = state.growing.learned
-        stays = [
-            "the model that was fitted last holds their profile until a recount begun after this",
-            "the thresholds of the live guarantee, one number each, were moved by their events",
+        retained = [
+            "the last fitted model contains the profile until the next refit",
+            "the adapted thresholds, one number each, include the effect of the user's events",
         ]
         if learned:
-            stays.append(f"{learned} were learned from them too, and stay until the next recount")
+            retained.append(f"{learned} were trained on the user's data, until the next refit")
         if calibrated:
-            stays.append("probabilities and named lists are not offered until the next recount")
-        return Receipt(now_text(), n_events, n_items, calibrated, tuple(stays))
+            retained.append("probabilities and item lists are not available until the next refit")
+        return Receipt(now_text(), n_events, n_items, calibrated, tuple(retained))
 
     def export(self, path: str | os.PathLike[str]) -> int:
-        """Write all profiles as they are now to a Parquet file; return the number of rows.
+        """Write all current profiles to a Parquet file; return the number of rows.
 
-        A fit on it, here or on Spark, gives the same counts.
+        A fit on this file, here or on Spark, has the same counts.
 
         Parameters
         ----------
         path : path-like
-            The file: ``user_id``, ``item_id``, ``datetime``. It is written aside and renamed, so
-            that it is complete or not there.
+            The file, with columns ``user_id``, ``item_id`` and ``datetime``. It is written under
+            a temporary name and renamed, so that it is complete or absent.
         """
         with self._state.lock:
             self._state.catch_up()
@@ -510,21 +516,24 @@ class Live:
                 frame.write_parquet(aside)
         except (OSError, PolarsError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise InputError(f"{target}: cannot be written ({reason}).") from error
+            raise InputError(
+                f"{target}: cannot write the file ({reason}). Pass another path, or free disk "
+                "space."
+            ) from error
         return len(frame)
 
     # Refitting.
 
     def refit(self, *, wait: bool = True) -> None:
-        """Refit and recalibrate on all that is known, and answer from that from then on.
+        """Refit and recalibrate on all interactions, then replace the model.
 
-        Events and questions go on meanwhile; it is taken over in one step, and whatever interrupts
-        it, the old one or the new one serves.
+        Events and requests are processed meanwhile. The model is replaced atomically, so an
+        interruption leaves either the old model or the new one.
 
         Parameters
         ----------
         wait : bool, default=True
-            Return when it is taken over; else at once, and it goes on in the background.
+            Return after the replacement; otherwise refit in the background.
         """
         self._refit.start(self._refit_now, self._report, wait=wait)
 
@@ -536,34 +545,34 @@ class Live:
         fresh = old.refitted(profiles, n_new)
         usual = _usual(fresh.model_)
         number = state.folder.numbers()[-1] + 1
-        place = state.folder.make_model(number)
+        place = state.folder.create_model(number)
         try:
             fresh.save(place, old.model.name)
         except BaseException:
             with suppress(OSError):
                 place.rmdir()
             raise
-        del old, fresh  # they keep the files of the old base mapped
+        del old, fresh  # they keep the files of the old model mapped
         with state.lock:
             with state.writing() as transaction:
                 state.ledger.refit(state.folder.terms, *usual)
                 state.keep(transaction)
-                transaction.put("base", {"model": number, "seq": seq, "counted": now_text()})
+                transaction.put("base", {"model": number, "seq": seq, "fitted_at": now_text()})
                 transaction.forget_names(until=seq)
             state.reload()
             state.store.compact()
 
     def _report(self, reason: str) -> None:
         """Raise the alert that a background refit failed."""
-        says = (
-            f"Refitting failed ({reason}; the log has the details): the counts of "
-            f"{self._state.counted[:10]}, with all events since then, are served on, and it is "
-            f"tried again in {PAUSE // 60} minutes."
+        message = (
+            f"Refit failed ({reason}; see the log for details). The model of "
+            f"{self._state.fitted_at[:10]}, with all events since then, is still served. "
+            f"The next attempt is in {RETRY_SECONDS // 60} minutes."
         )
         with suppress(StoreError), self._state.writing() as transaction:
-            self._state.keep(transaction, [says])
+            self._state.keep(transaction, [message])
 
 
 def _usual(model: FittedModel) -> tuple[list[float], float]:
-    """Return the usual levels of watched events, and the usual share of the heaviest users."""
+    """Return reference levels of watched events, and the alert limit for the heaviest users."""
     return usual_levels(model).tolist(), usual_limit(model.profiles())

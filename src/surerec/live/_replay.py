@@ -1,4 +1,4 @@
-"""History played as a stream: what a static, a recalibrated and a live model would have kept."""
+"""Replay of history as a stream: coverage of a static, a recalibrated and a live model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from surerec.conformal import DEFAULT_STEP, AdaptiveLevel, RiskCurve, UserDay
 from surerec.errors import InputError
 from surerec.evaluation import refittable
 from surerec.interactions import Interactions
-from surerec.live._ledger import NEW_ITEM, TOO_LITTLE, WINDOW
+from surerec.live._ledger import NEW_ITEM, SHORT_HISTORY, WINDOW
 from surerec.precedence import Ties
 from surerec.reports import require_plots
 
@@ -30,34 +30,33 @@ if TYPE_CHECKING:
     from surerec.measures import Measure, MeasureLike, Scorer
 
 MODELS: Final = ("static", "recalibrated", "live")
-"""What is compared: never refitted; refitted and recalibrated; that, with adapted thresholds."""
+"""The compared models: never refitted; refitted regularly; refitted with adapted thresholds."""
 
-_FEWEST: Final = 100  # events that calibrate
+_FEWEST: Final = 100  # calibration events
 _SHARES_AT_ONCE: Final = 1 << 24  # 128 MB of candidates' shares
 _FILES: Final = {"summary.csv", "windows.csv"}
 
 
 @dataclass(frozen=True)
-class Playing:
-    """How history is played.
+class ReplayOptions:
+    """Options of a replay.
 
     Attributes
     ----------
     threshold : {"rank", "score"}
-        Where sets are cut; see :class:`surerec.PopulationConformal`.
+        Unit of the threshold; see :class:`surerec.PopulationConformal`.
     epsilons : tuple of float
-        The nominal shares of misses.
+        Significance levels.
     step : float
-        γ, by which the live model is steered.
+        Step size γ of the live model.
     renew : float
-        Days after which it is counted and calibrated anew.
+        Days between refits.
     retrain : float
-        Days for which what a measure learns is kept while its counts are renewed; formulas learn
-        nothing.
+        Days between trainings of a learned measure; its counts are renewed at every refit.
     window : float
-        Days of judged events that calibrate.
+        Days of evaluated events that calibrate.
     min_history : int
-        Events of users of whom less is known are not judged.
+        Events of users with shorter histories are not evaluated.
     ties : {"order", "strict"}
         See :func:`surerec.count_precedence`.
     """
@@ -76,34 +75,33 @@ class Playing:
         check_choice("ties", self.ties, get_args(Ties))
         check_whole("min_history", self.min_history)
         for name in ("renew", "retrain", "window"):
-            check_number(
-                name, getattr(self, name), 1e-3, 1e5, "a number of days", ends=(True, True)
-            )
+            days = getattr(self, name)
+            check_number(name, days, 1e-3, 1e5, "a number of days", ends=(True, True))
         AdaptiveLevel.start(self.epsilons, step=self.step)
 
 
 @dataclass(frozen=True)
-class Replayed:
-    """What happened, event by event.
+class ReplayResult:
+    """Results of a replay, event by event.
 
     Attributes
     ----------
     times : array of int
-        When each judged event happened, in microseconds since 1970.
+        Time of each evaluated event, in microseconds since 1970.
     outside : array of bool, models × events × ε
-        Whether what was taken was outside of the set of each of :data:`MODELS`.
+        Whether the consumed item was outside the set of each of :data:`MODELS`.
     sizes : array of int, models × events × ε
-        How large that set was.
+        Size of that set.
     n_candidates : array of int
-        How many items there were to choose from.
+        Number of candidate items.
     user_days : array of int
-        Which user and day, of the event's time, each event is of: each counts once.
-    not_judged : dict of str to int
-        Events that were not judged, by reason.
-    playing : Playing
-        How history was played.
+        Code of the user and day (event time) of each event; each pair counts once.
+    not_evaluated : dict of str to int
+        Number of events that were not evaluated, by reason.
+    options : ReplayOptions
+        Options of the replay.
     name : str
-        What the data are.
+        Name of the data.
     """
 
     times: NDArray[np.int64]
@@ -111,13 +109,13 @@ class Replayed:
     sizes: NDArray[np.int64]
     n_candidates: NDArray[np.int64]
     user_days: NDArray[np.int64]
-    not_judged: dict[str, int]
-    playing: Playing
+    not_evaluated: dict[str, int]
+    options: ReplayOptions
     name: str
 
     @property
     def all_or_nothing(self) -> NDArray[np.bool_]:
-        """Which sets were of everything or of nothing; models × events × ε."""
+        """Whether each set contains all candidates or none; models × events × ε."""
         return np.asarray((self.sizes == 0) | (self.sizes >= self.n_candidates[:, None]))
 
 
@@ -126,32 +124,35 @@ def replay(
     begin: int,
     measure: MeasureLike = "CM12",
     *,
-    playing: Playing | None = None,
-) -> Replayed:
-    """Play history from an instant on, in time order, and compare three models event by event.
+    options: ReplayOptions | None = None,
+) -> ReplayResult:
+    """Replay history from a start time and compare three models, event by event.
 
-    All of them serve sets at each ε; an event is judged by whether it is in them, if its item is
-    known and enough is known of the person. Each user and day, of the event's time, counts once in
-    calibration, in adaptation and in what is observed. *static* was counted and calibrated at the
-    beginning; *recalibrated* is counted and calibrated anew every few days, on the judged events of
-    a rolling window; *live* is that, with cuts that its own errors steer. A person's own past is
-    left out of all counts that score them, and nothing later than the last renewal is in them.
+    Each model computes a set at each ε before each event. An event is evaluated if its item is
+    known and the user's history is long enough. Each user and day (event time) counts once in
+    calibration, in adaptation and in the observed coverage.
+
+    - *static* is fitted and calibrated once, at the start.
+    - *recalibrated* is refitted every few days and calibrated on a rolling window of events.
+    - *live* is the same with adapted thresholds.
+
+    A user's own data are left out of the counts that score them. The counts contain no
+    interactions after the last refit.
 
     Parameters
     ----------
     interactions : Interactions
-        All of history.
+        The complete history.
     begin : int
-        When the stream begins, in microseconds since 1970; the window before it calibrates.
+        Start of the stream, in microseconds since 1970; the window before it calibrates.
     measure : str or object, default="CM12"
-        As of :class:`surerec.PopulationConformal`; it is fitted anew at each renewal, but for what
-        the learned measure learns, which is kept for some days.
-    playing : Playing, optional
-        How it is played.
+        The same as for :class:`surerec.PopulationConformal`.
+    options : ReplayOptions, optional
+        Options of the replay.
 
     Returns
     -------
-    Replayed
+    ReplayResult
 
     Examples
     --------
@@ -160,128 +161,138 @@ def replay(
     ...     n_users=400, n_items=60, n_rows=9000, days=200, random_state=1
     ... )
     >>> begin = int(films.times.min()) + 120 * 86_400_000_000
-    >>> played = replay(films, begin, playing=Playing(renew=20, window=60))
-    >>> played.outside.shape[0], played.outside.shape[2]
+    >>> result = replay(films, begin, options=ReplayOptions(renew=20, window=60))
+    >>> result.outside.shape[0], result.outside.shape[2]
     (3, 3)
     """
     check_kind("interactions", interactions, Interactions, "Interactions")
-    how, recipe = playing or Playing(), refittable(measure)
-    _check_begin(interactions, begin, how)
-    return _Player(interactions, recipe, begin, how).play()
+    options, fittable = options or ReplayOptions(), refittable(measure)
+    _check_begin(interactions, begin, options)
+    return _Replay(interactions, fittable, begin, options).run()
 
 
-def _check_begin(interactions: Interactions, begin: int, playing: Playing) -> None:
+def _check_begin(interactions: Interactions, begin: int, options: ReplayOptions) -> None:
     if not interactions.n_rows:
-        raise InputError("The data hold no interactions: there is no history to play.")
+        raise InputError("The data contain no interactions. Pass a history to replay.")
     first, last = int(interactions.times.min()), int(interactions.times.max())
-    if not first + int(playing.window * DAY) < begin <= last:
+    if not first + int(options.window * DAY) < begin <= last:
         raise InputError(
-            f"The stream cannot begin on {day_of(begin)}: the data go from {day_of(first)} to "
-            f"{day_of(last)}, and the {playing.window:g} days before it calibrate."
+            f"The stream cannot begin on {day_of(begin)}: the data range from {day_of(first)} to "
+            f"{day_of(last)}, and the first {options.window:g} days calibrate. Choose a start "
+            "after them, or a shorter window."
         )
 
 
 def _weights(user_days: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the weight of each event: those of one user and day have 1 together."""
+    """Return the weight of each event; the weights of one user and day sum to 1."""
     _, owners, sizes = np.unique(user_days, return_inverse=True, return_counts=True)
     return np.asarray(1 / sizes[owners])
 
 
-def _cut_of(curve: RiskCurve, level: float) -> float:
-    """Return the largest entry that is in a set at a level."""
+def _threshold_at(curve: RiskCurve, level: float) -> float:
+    """Return the threshold of a curve at a level, which may be outside (0, 1)."""
     if level <= 0 or level >= 1:
         return np.inf if level <= 0 else -np.inf
     return curve.threshold(level)
 
 
 class _ReplayFit:
-    """A fit on what was known at an instant, which ranks what users may consume after it."""
+    """A fit on the interactions up to a time, which ranks the candidates of later events."""
 
     def __init__(
-        self, profiles: Interactions, recipe: Measure, until: int, how: Playing, earlier: Any = None
+        self,
+        profiles: Interactions,
+        measure: Measure,
+        until: int,
+        options: ReplayOptions,
+        earlier: Any = None,
     ) -> None:
-        self._how = how
-        self.statistics = recipe.count(profiles.until(until), how.ties)
+        self._options = options
+        self.statistics = measure.count(profiles.until(until), options.ties)
         self.fitted = until
-        """When what was learned was learned."""
+        """When the learned parts were trained."""
         self.scorer: Scorer
-        if earlier is None or not recipe.grows or until >= earlier.fitted + int(how.retrain * DAY):
-            self.scorer = recipe.fit(self.statistics)
+        since = until - int(options.retrain * DAY)
+        if earlier is None or not measure.grows or since >= earlier.fitted:
+            self.scorer = measure.fit(self.statistics)
         else:
             self.fitted = earlier.fitted
-            self.scorer = recipe.grown(earlier.scorer, self.statistics)
+            self.scorer = measure.grown(earlier.scorer, self.statistics)
         self.knows = (self.statistics.support > 0)[profiles.item_codes]
-        """Whether the item of each row of the profiles is known."""
+        """Whether the item of each profile row is known to the fit."""
 
     def rank(self, cases: Cases) -> tuple[NDArray[np.float64], Outcomes]:
-        """Return the threshold at which the item of each case enters the set, and what was ranked.
+        """Return the threshold at which the item of each case enters the set, and the ranking.
 
-        The threshold is infinite if the item, or all of the user's history, is not known.
+        The threshold is infinite if the item or the user's whole history is unknown.
         """
         found = observe(
-            self.scorer, self.statistics, cases, keep_candidates=self._how.threshold == "score"
+            self.scorer, self.statistics, cases, keep_candidates=self._options.threshold == "score"
         )
-        return np.where(found.n_known > 0, found.entries(self._how.threshold), np.inf), found
+        return np.where(found.n_known > 0, found.entries(self._options.threshold), np.inf), found
 
 
-class _Player:
-    def __init__(self, profiles: Interactions, recipe: Measure, begin: int, how: Playing) -> None:
-        self._profiles, self._recipe, self._begin, self._how = profiles, recipe, begin, how
+class _Replay:
+    def __init__(
+        self, profiles: Interactions, measure: Measure, begin: int, options: ReplayOptions
+    ) -> None:
+        self._profiles, self._measure = profiles, measure
+        self._begin, self._options = begin, options
         self._name = profiles.name or "The data"
-        self._epsilons = sorted(how.epsilons)
-        self._adaptive = AdaptiveLevel.start(how.epsilons, step=how.step)
+        self._epsilons = sorted(options.epsilons)
+        self._adaptive = AdaptiveLevel.start(options.epsilons, step=options.step)
         self._static: tuple[_ReplayFit, RiskCurve] | None = None
         self._now: _ReplayFit | None = None
         self._calibrated: RiskCurve | None = None
         self._so_far: dict[int, UserDay] = {}
-        self._not_judged = {NEW_ITEM: 0, TOO_LITTLE: 0}
-        # Of every event, in the order of time: its row, user, time and day of a user.
+        self._not_judged = {NEW_ITEM: 0, SHORT_HISTORY: 0}
+        # Row, user, time and user day of every event, in time order.
         owners = np.repeat(np.arange(profiles.n_users), np.diff(profiles.offsets))
         self._order = np.argsort(profiles.times, kind="stable")
         self._owners, self._times = owners[self._order], profiles.times[self._order]
         pairs = np.stack([self._owners, self._times // DAY])
         self._user_days = np.unique(pairs, axis=1, return_inverse=True)[1].reshape(-1)
-        self._entries = np.full(len(owners), np.nan)  # of judged events, by the latest fit
+        self._entries = np.full(len(owners), np.nan)  # of evaluated events, by the latest fit
         self._events: list[int] = []
         self._seen: list[tuple[Any, ...]] = []
 
-    def play(self) -> Replayed:
-        """Play all of it."""
-        every, last = int(self._how.renew * DAY), int(self._times[-1])
-        n_before = -(-int(self._how.window * DAY) // every)
-        # Fitted for the events that calibrate, and exactly at the beginning.
+    def run(self) -> ReplayResult:
+        """Run the replay."""
+        every, last = int(self._options.renew * DAY), int(self._times[-1])
+        n_before = -(-int(self._options.window * DAY) // every)
+        # Refit dates: for the calibration window, and exactly at the start.
         dates = [self._begin - back * every for back in range(n_before, 0, -1)]
         dates += range(self._begin, last + 1, every)
-        with progress("Playing history", total=len(dates)) as advance:
+        with progress("Replaying history", total=len(dates)) as advance:
             for start, stop in zip(dates, [*dates[1:], last + 1], strict=True):
                 first, end = np.searchsorted(self._times, [start, stop])
                 if first < end:
                     self._refit(start)
-                    self._judge_all(np.arange(first, end), counts=start >= self._begin)
+                    self._evaluate_all(np.arange(first, end), counts=start >= self._begin)
                 advance(1)
         if not self._events:
             raise InputError(
-                f"{self._name}: no event after {day_of(self._begin)} could be judged; begin "
-                "earlier, or set a smaller min_history."
+                f"{self._name}: no event after {day_of(self._begin)} can be evaluated. Choose an "
+                "earlier start or a smaller min_history."
             )
         outside, sizes, n_candidates = (np.array(each) for each in zip(*self._seen, strict=True))
-        return Replayed(
+        return ReplayResult(
             self._times[self._events],
             np.moveaxis(outside, 1, 0),
             np.moveaxis(sizes, 1, 0),
             n_candidates,
             self._user_days[self._events],
             self._not_judged,
-            self._how,
+            self._options,
             self._name,
         )
 
     def _refit(self, start: int) -> None:
-        """Refit at an instant, and recalibrate on the events of the window before it."""
-        # The static model is fitted on all that was known at the beginning, as a team would.
+        """Refit at a time, and recalibrate on the events of the window before it."""
+        # The static model is trained on all data before the start, as in practice.
         earlier = None if start == self._begin else self._now
-        self._now = _ReplayFit(self._profiles, self._recipe, start, self._how, earlier)
-        since = start - int(self._how.window * DAY)
+        self._now = _ReplayFit(self._profiles, self._measure, start, self._options, earlier)
+        since = start - int(self._options.window * DAY)
         recent = (self._times >= since) & (self._times < start) & ~np.isnan(self._entries)
         if recent.sum() >= _FEWEST:
             days, owners = np.unique(self._user_days[recent], return_inverse=True)
@@ -289,35 +300,35 @@ class _Player:
             self._calibrated = RiskCurve(self._entries[recent], weights, owners, len(days))
         elif start == self._begin:
             raise InputError(
-                f"{self._name}: fewer than {_FEWEST} events of the {self._how.window:g} days "
-                f"before {day_of(start)} can calibrate; set a longer window."
+                f"{self._name}: the {self._options.window:g} days before {day_of(start)} have "
+                f"fewer than {_FEWEST} calibration events. Use a longer window."
             )
         if start == self._begin and self._calibrated is not None:
             self._static = self._now, self._calibrated
 
-    def _judge_all(self, events: NDArray[np.int64], *, counts: bool) -> None:
+    def _evaluate_all(self, events: NDArray[np.int64], *, counts: bool) -> None:
         now, static = self._now, self._static
-        assert now is not None  # noqa: S101  # it was fitted a line before
+        assert now is not None  # noqa: S101  # `_refit` sets it
         rows, users = self._order[events], self._owners[events]
         known = np.concatenate(([0], np.cumsum(now.knows)))
         is_new = ~now.knows[rows]
         n_known = known[rows] - known[self._profiles.offsets[users]]
-        is_little = ~is_new & (n_known < self._how.min_history)
+        is_short = ~is_new & (n_known < self._options.min_history)
         if counts:
             self._not_judged[NEW_ITEM] += int(is_new.sum())
-            self._not_judged[TOO_LITTLE] += int(is_little.sum())
-        judged = np.flatnonzero(~is_new & ~is_little)
+            self._not_judged[SHORT_HISTORY] += int(is_short.sum())
+        evaluated = np.flatnonzero(~is_new & ~is_short)
         at_once = max(_SHARES_AT_ONCE // self._profiles.n_items, 1)
-        for some in (judged[n : n + at_once] for n in range(0, len(judged), at_once)):
+        for some in (evaluated[n : n + at_once] for n in range(0, len(evaluated), at_once)):
             cases = Cases(self._profiles, users[some], rows[some], rows[some] + 1)
             found = now.rank(cases)
             self._entries[events[some]] = found[0]
             if counts and static is not None:
                 old = found if static[0] is now else static[0].rank(cases)
                 for place, at in enumerate(events[some].tolist()):
-                    self._judge(at, place, found, old, static[1])
+                    self._evaluate(at, place, found, old, static[1])
 
-    def _judge(self, at: int, place: int, found: Any, old: Any, static: RiskCurve) -> None:
+    def _evaluate(self, at: int, place: int, found: Any, old: Any, static: RiskCurve) -> None:
         renewed = static if self._calibrated is None else self._calibrated
         models = (
             (old, static, self._epsilons),
@@ -326,9 +337,9 @@ class _Player:
         )
         outside, sizes = [], []
         for (entries, seen), curve, levels in models:
-            cuts = [_cut_of(curve, level) for level in levels]
-            outside.append([entries[place] > threshold for threshold in cuts])
-            sizes.append([self._size(seen, place, threshold) for threshold in cuts])
+            thresholds = [_threshold_at(curve, level) for level in levels]
+            outside.append([entries[place] > threshold for threshold in thresholds])
+            sizes.append([self._size(seen, place, threshold) for threshold in thresholds])
         self._events.append(at)
         self._seen.append((outside, sizes, found[1].n_candidates[place]))
         level, user_day = float(renewed.levels([found[0][place]])[0]), self._user_days[at]
@@ -337,7 +348,7 @@ class _Player:
         self._adaptive = self._adaptive.after(level, so_far)
 
     def _size(self, found: Outcomes, place: int, threshold: float) -> int:
-        """Return how many candidates a threshold lets in; none where nothing is known."""
+        """Return the set size at a threshold; 0 if the history is unknown."""
         if not found.n_known[place]:
             return 0
         if found.candidate_shares is None:
@@ -345,69 +356,69 @@ class _Player:
         return int((found.candidate_shares[place] >= max(-threshold, 0.0)).sum())
 
 
-def windows_of(played: Replayed, length: int = WINDOW) -> pl.DataFrame:
-    """Return nominal and observed in windows of so many judged events.
+def windows_of(result: ReplayResult, length: int = WINDOW) -> pl.DataFrame:
+    """Return nominal and observed coverage in windows of `length` evaluated events.
 
     Returns
     -------
     polars.DataFrame
-        ``window``, ``from``, ``until``, ``n``, ``epsilon``, ``model``, ``outside`` (the share of
-        what was consumed that was outside, with each user and day counted once),
-        ``outside_events`` (with each event counted once), ``size`` (the mean), ``all_or_nothing``
-        (the share of sets that were); the last window may be shorter.
+        ``window``, ``from``, ``until``, ``n``, ``epsilon``, ``model``, ``outside`` (share of
+        consumed items outside the sets, with each user and day counted once), ``outside_events``
+        (with each event counted once), ``size`` (mean set size), ``all_or_nothing`` (share of
+        sets with all candidates or none). The last window may be shorter.
     """
     rows = list[dict[str, Any]]()
-    for number, first in enumerate(range(0, len(played.times), length)):
+    for number, first in enumerate(range(0, len(result.times), length)):
         some = slice(first, first + length)
-        times = played.times[some]
+        times = result.times[some]
         about = {"from": day_of(int(times[0])), "until": day_of(int(times[-1])), "n": len(times)}
-        rows += [{"window": number, **about, **shares} for shares in _shares(played, some)]
+        rows += [{"window": number, **about, **shares} for shares in _shares(result, some)]
     return pl.DataFrame(rows)
 
 
-def _shares(played: Replayed, some: slice) -> list[dict[str, Any]]:
-    """Return for each ε and model what was outside of its sets, and how large these were."""
-    weights = _weights(played.user_days)[some]
+def _shares(result: ReplayResult, some: slice) -> list[dict[str, Any]]:
+    """Return the share outside and the mean set size for each ε and model."""
+    weights = _weights(result.user_days)[some]
     return [
         {
             "epsilon": epsilon,
             "model": model,
-            "outside": float(np.average(played.outside[m, some, place], weights=weights)),
-            "outside_events": float(played.outside[m, some, place].mean()),
-            "size": float(played.sizes[m, some, place].mean()),
-            "all_or_nothing": float(played.all_or_nothing[m, some, place].mean()),
+            "outside": float(np.average(result.outside[m, some, place], weights=weights)),
+            "outside_events": float(result.outside[m, some, place].mean()),
+            "size": float(result.sizes[m, some, place].mean()),
+            "all_or_nothing": float(result.all_or_nothing[m, some, place].mean()),
         }
-        for place, epsilon in enumerate(sorted(played.playing.epsilons))
+        for place, epsilon in enumerate(sorted(result.options.epsilons))
         for m, model in enumerate(MODELS)
     ]
 
 
-def summary_of(played: Replayed, length: int = WINDOW) -> pl.DataFrame:
-    """Return nominal and observed over the whole stream, for each ε and model.
+def summary_of(result: ReplayResult, length: int = WINDOW) -> pl.DataFrame:
+    """Return nominal and observed coverage over the whole stream, for each ε and model.
 
     Returns
     -------
     polars.DataFrame
         ``epsilon``, ``model``, ``outside`` (with each user and day counted once),
         ``outside_events`` (with each event counted once), ``size``, ``all_or_nothing``,
-        ``size_ratio`` (to the recalibrated model's), ``worst_window`` (how far ``outside`` was
-        from ε in the worst of all windows, wherever they begin; null if there is none), ``n`` and
+        ``size_ratio`` (to the recalibrated model's), ``worst_window`` (largest distance of
+        ``outside`` from ε over all windows at any start; null if there is none), ``n`` and
         ``n_user_days``.
     """
-    weights = _weights(played.user_days)
+    weights = _weights(result.user_days)
     rows = [
         row
         | {
             "worst_window": _worst_window(
-                played.outside[number % len(MODELS), :, number // len(MODELS)],
+                result.outside[number % len(MODELS), :, number // len(MODELS)],
                 weights,
                 row["epsilon"],
                 length,
             ),
-            "n": len(played.times),
+            "n": len(result.times),
             "n_user_days": round(weights.sum()),
         }
-        for number, row in enumerate(_shares(played, slice(None)))
+        for number, row in enumerate(_shares(result, slice(None)))
     ]
     recalibrated = pl.col("size").filter(model="recalibrated").first().over("epsilon")
     ratio = pl.col("size") / pl.max_horizontal(recalibrated, 1e-9)
@@ -417,40 +428,40 @@ def summary_of(played: Replayed, length: int = WINDOW) -> pl.DataFrame:
 def _worst_window(
     outside: NDArray[np.bool_], weights: NDArray[np.float64], epsilon: float, length: int
 ) -> float | None:
-    """Return how far from ε the share outside was in the worst of all windows of some length."""
+    """Return the largest distance of the share outside from ε over all windows."""
     if len(outside) < length:
         return None
-    missed, all_of_it = (
+    missed, total = (
         np.concatenate(([0.0], np.cumsum(each))) for each in (outside * weights, weights)
     )
-    shares = (missed[length:] - missed[:-length]) / (all_of_it[length:] - all_of_it[:-length])
+    shares = (missed[length:] - missed[:-length]) / (total[length:] - total[:-length])
     return float(np.abs(shares - epsilon).max())
 
 
 def check_replay_target(folder: Path) -> None:
-    """Refuse a folder that holds something else than a replay; before minutes of work."""
+    """Check, before a long computation, that a replay can be written to a folder."""
     check_utf8(folder)
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: is a file; name a folder.")
+        raise InputError(f"{folder} is a file. Use a folder.")
     names = {each.name for each in folder.iterdir()} if folder.exists() else set()
     if names and not names >= _FILES:
-        raise InputError(f"{folder}: holds something else than a replay; name another folder.")
+        raise InputError(f"{folder} contains files that are not a replay. Use another folder.")
 
 
-def write_replay(played: Replayed, folder: Path) -> None:
-    """Write the tables and the figure; the folder appears when it is complete."""
+def write_replay(result: ReplayResult, folder: Path) -> None:
+    """Write the tables and the figure; the folder is complete or absent."""
     check_replay_target(folder)
-    figure = _draw(played)
+    figure = _draw(result)
     with folder_aside(folder) as aside:
-        windows_of(played).write_csv(aside / "windows.csv")
-        summary_of(played).write_csv(aside / "summary.csv")
+        windows_of(result).write_csv(aside / "windows.csv")
+        summary_of(result).write_csv(aside / "summary.csv")
         (aside / "figures").mkdir()
         for kind, content in figure.items():
             (aside / "figures" / f"replay.{kind}").write_bytes(content)
 
 
-def _draw(played: Replayed) -> dict[str, bytes]:
-    """Return the figure in every format: what was outside, window by window, a panel for each ε."""
+def _draw(result: ReplayResult) -> dict[str, bytes]:
+    """Return the figure in every format: share outside by window, one panel per ε."""
     require_plots()
     from surerec.reports.figures import (  # noqa: PLC0415  # an extra
         LINES,
@@ -463,8 +474,8 @@ def _draw(played: Replayed) -> dict[str, bytes]:
 
     looks = {"static": Line("#D55E00", "-", "P"), "recalibrated": LINES[1], "live": LINES[0]}
     nominal: Any = {"color": "#7f7f7f", "linestyle": (0, (1, 1)), "linewidth": 1.2, "zorder": 1}
-    all_windows, epsilons = windows_of(played), sorted(played.playing.epsilons)
-    title = f"{played.name}: nominal and observed, of items new to the user"
+    all_windows, epsilons = windows_of(result), sorted(result.options.epsilons)
+    title = f"{result.name}: nominal and observed share outside the sets"
     with styled():
         figure, all_axes = panels(1, len(epsilons), (3.6 * len(epsilons), 3.9))
         figure.suptitle(plain(title, 100), fontsize=12)
@@ -480,7 +491,7 @@ def _draw(played: Replayed) -> dict[str, bytes]:
             highest: Any = windows["outside"].max()
             axes.set_ylim(bottom=0, top=max(2.2 * epsilon, 1.08 * highest))
             axes.set_title(f"ε = {epsilon:g}")
-        figure.axes[0].set_ylabel("share outside, by users' days")
+        figure.axes[0].set_ylabel("share outside (user days)")
         handles = figure.axes[0].get_legend_handles_labels()
         figure.legend(*handles, loc="outside lower center", ncols=len(MODELS) + 1)
         return render(figure)

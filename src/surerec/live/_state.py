@@ -1,4 +1,4 @@
-"""What a live model is made of: its folder, its state in step with the store, and refits."""
+"""The folder of a live model, its in-memory state and its background refits."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from surerec._files import check_utf8, file_aside
 from surerec._lock import exclusive
 from surerec.errors import InputError, StoreError
-from surerec.live._events import GrowingModel, check_can_live
+from surerec.live._events import GrowingModel, check_supports_live
 from surerec.live._ledger import Ledger, LiveTerms, now_text
-from surerec.live._store import FORGOTTEN, PostgresStore, SqliteStore, held
+from surerec.live._store import FORGOTTEN, PostgresStore, SqliteStore, locked
 from surerec.recommenders import load
 
 if TYPE_CHECKING:
@@ -33,25 +33,25 @@ _ABOUT: Final = "live.json"
 _FORMAT: Final = "surerec live"
 _VERSION: Final = 1
 _PRIVATE: Final = 0o700
-_PROBABILITIES: Final = 2  # to load a model that another process replaces
+_RETRIES: Final = 2  # of loading a model that another process replaces
 
 _LOGGER: Final = logging.getLogger("surerec.live")
-_LOGGER.addHandler(logging.NullHandler())  # silent, unless an application wants to hear of it
+_LOGGER.addHandler(logging.NullHandler())  # silent unless the application configures logging
 
-PAUSE: Final = 600
-"""Seconds after a background refit that failed, in which none is started."""
+RETRY_SECONDS: Final = 600
+"""Seconds between a failed background refit and the next attempt."""
 
 
 @dataclass(frozen=True)
 class LiveFolder:
-    """A folder that a live model was made in.
+    """The folder of a live model.
 
     Attributes
     ----------
     path : Path
-        Where.
+        Path of the folder.
     terms : LiveTerms
-        What is guaranteed.
+        Confidence levels and alert settings.
     store : str
         "sqlite", or the address of a PostgreSQL database.
     """
@@ -61,14 +61,14 @@ class LiveFolder:
     store: str
 
     @classmethod
-    def make(cls, path: Path, terms: LiveTerms, store: str) -> Self:
-        """Begin a folder; it is one when `finish` has been called."""
+    def create(cls, path: Path, terms: LiveTerms, store: str) -> Self:
+        """Create a folder, which is complete after `finish`."""
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise InputError(f"{path} is there and not empty: name a new folder.")
+            raise InputError(f"{path} exists and is not empty. Use a new folder.")
         if store != SQLITE and not store.startswith(("postgresql://", "postgres://")):
-            given = "an address of another kind" if "://" in store else repr(store)
+            given = "an unsupported address" if "://" in store else repr(store)  # maybe a password
             raise InputError(
-                f"The store is {given}; it must be {SQLITE!r} or an address such as "
+                f"store is {given}. Use {SQLITE!r} or a PostgreSQL address such as "
                 "postgresql://surerec@db.example/shop."
             )
         check_utf8(path)
@@ -77,24 +77,24 @@ class LiveFolder:
         return cls(path, terms, store)
 
     def finish(self) -> None:
-        """Write what it is, so that it can be opened; its owner only can read it."""
+        """Write the description, readable by its owner only, so that the folder can be opened."""
         about = {"format": _FORMAT, "version": _VERSION, "store": self.store} | asdict(self.terms)
         with file_aside(self.path / _ABOUT, mode=0o600) as aside:
             aside.write_text(json.dumps(about, indent=2) + "\n")
 
     @staticmethod
-    def is_one(path: Path) -> bool:
-        """Return whether a folder is a live model's."""
+    def is_live(path: Path) -> bool:
+        """Return whether a folder contains a live model."""
         return (path / _ABOUT).is_file()
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Read what a folder is.
+        """Read the description of a folder.
 
         Raises
         ------
         InputError
-            If it is no live model's, or of a version that is not known.
+            If the folder contains no live model, or one of an unknown version.
         """
         try:
             about: Any = json.loads((path / _ABOUT).read_text())
@@ -105,20 +105,20 @@ class LiveFolder:
             found = cls(path, LiveTerms(**known), str(about["store"]))
         except (FileNotFoundError, NotADirectoryError):
             raise InputError(
-                f"{path} is no live model, for it has no {_ABOUT}: make one with "
-                f"surerec live init {path} MODEL."
+                f"{path} is not a live model: it has no {_ABOUT}. Create one with "
+                f"`surerec live init {path} MODEL`."
             ) from None
         except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{path / _ABOUT} is damaged; restore it from a copy.") from error
+            raise InputError(f"{path / _ABOUT} is damaged. Restore it from a backup.") from error
         if version != _VERSION:
             raise InputError(
-                f"{path} is a live model of version {version}, and this surerec knows {_VERSION}: "
-                "upgrade surerec."
+                f"{path} is a live model of version {version}, but this surerec reads version "
+                f"{_VERSION}. Upgrade surerec."
             )
         return found
 
     def open_store(self, *, hold: bool = True) -> Store:
-        """Open the store of its events; keep other processes out of it, unless that is done."""
+        """Open the event store; `hold` locks an SQLite store against other processes."""
         if self.store == SQLITE:
             return SqliteStore(self._file, hold=hold)
         return PostgresStore(self.store)
@@ -127,67 +127,67 @@ class LiveFolder:
     def _file(self) -> Path:
         return self.path / "events.sqlite"
 
-    def held(self) -> AbstractContextManager[None]:
-        """Return a context in which no other process has the store, if it is of one process."""
-        return held(self._file) if self.store == SQLITE else nullcontext()
+    def locked(self) -> AbstractContextManager[None]:
+        """Return a context that locks an SQLite store against other processes."""
+        return locked(self._file) if self.store == SQLITE else nullcontext()
 
     def model(self, number: int) -> Path:
-        """Return the folder of a model by number."""
+        """Return the path of a numbered model."""
         return self.path / "models" / f"{number:06d}"
 
-    def make_model(self, number: int) -> Path:
-        """Make the folder of a model, which its owner only can read: it will hold histories."""
+    def create_model(self, number: int) -> Path:
+        """Create the folder of a model, readable by its owner only, as it contains histories."""
         folder = self.model(number)
         folder.mkdir(_PRIVATE)
         return folder
 
     def numbers(self) -> list[int]:
-        """Return the numbers of the models that are there, whole or not."""
+        """Return the numbers of all models in the folder, including incomplete ones."""
         return sorted(
             int(each.name) for each in (self.path / "models").iterdir() if each.name.isdigit()
         )
 
     def remove_before(self, number: int) -> None:
-        """Remove the models before one: they hold people's histories."""
+        """Delete all models before this number, because they contain user histories."""
         for each in self.numbers():
             if each < number:
                 shutil.rmtree(self.model(each), ignore_errors=True)
 
 
 class _ModelError(StoreError):
-    """The model that the store names cannot be read."""
+    """The model that the store refers to cannot be read."""
 
 
 class LiveState:
-    """The growing model and the ledger; what other processes wrote is read before they are used.
+    """The growing model and the ledger, synchronised with other processes before each use.
 
     Parameters
     ----------
     folder : LiveFolder
-        Where the models are.
+        Folder of the fitted models.
     store : Store
-        Where the events are.
+        Event store.
 
     Attributes
     ----------
     growing : GrowingModel
-        The model that was fitted last, with all events since.
+        The last fitted model with all events since.
     ledger : Ledger
-        The adapted thresholds, and what was observed.
+        Adapted thresholds and observed coverage.
     seq : int
-        The place of the last event that is in it.
+        Sequence number of the last ingested event.
     base : int
-        The number of the model that was fitted last.
-    counted : str
-        When that was, as ISO text.
+        Number of the last fitted model.
+    fitted_at : str
+        When that model was fitted, as ISO text.
     lock : RLock
-        Held by whoever reads or changes any of this.
+        Must be held to read or change any of these.
     """
 
     growing: GrowingModel
     ledger: Ledger
     seq: int
-    counted: str
+    fitted_at: str
     base = -1
     _is_stale = True
 
@@ -199,92 +199,92 @@ class LiveState:
 
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
-        """Open a transaction, up to date; what fails in it leaves no trace."""
+        """Open a write transaction on the latest state; a failure rolls everything back."""
         with self.lock:
             try:
                 with self.store.writing() as transaction:
                     self._refresh(transaction)
                     yield transaction
             except BaseException:
-                self._is_stale = True  # drops what was ingested on the way
+                self._is_stale = True  # reload: the memory may hold events that were rolled back
                 raise
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
-        """Open a transaction for reading, up to date; no event is ingested meanwhile."""
+        """Open a read transaction on the latest state; no event is ingested inside the block."""
         with self.lock:
             self.catch_up()
             with self.store.reading() as transaction:
                 yield transaction
 
     def catch_up(self) -> None:
-        """Read what other processes wrote."""
-        for probabilities in range(_PROBABILITIES, -1, -1):
+        """Read the changes of other processes."""
+        for retries in range(_RETRIES, -1, -1):
             try:
                 with self.store.reading() as transaction:
                     self._refresh(transaction)
             except _ModelError:
-                # Another process may have refitted, and removed the model since the look.
-                if not probabilities:
+                # Another process may have refitted and deleted this model in the meantime.
+                if not retries:
                     raise
             else:
                 return
 
     def reload(self) -> None:
-        """Load the model that was fitted last, and remove those before it."""
+        """Load the last fitted model and delete the earlier ones."""
         self._is_stale = True
         self.catch_up()
         self.folder.remove_before(self.base)
 
     def keep(self, transaction: Transaction, alerts: Sequence[str] = ()) -> None:
-        """Write the ledger, and alarms, which it counts."""
-        for sentence in alerts:
-            says = {"at": now_text(), "says": sentence}
-            transaction.put(f"alarm {self.ledger.n_alerts:09d}", says)
+        """Write the ledger and new alerts."""
+        for message in alerts:
+            alert = {"at": now_text(), "message": message}
+            transaction.put(f"alert {self.ledger.n_alerts:09d}", alert)
             self.ledger.n_alerts += 1
         transaction.put("ledger", self.ledger)
 
     def _refresh(self, transaction: Transaction) -> None:
         try:
             base = transaction.get("base")
-            number, seq, counted = int(base["model"]), int(base["seq"]), str(base["counted"])
+            number, seq, fitted_at = int(base["model"]), int(base["seq"]), str(base["fitted_at"])
             if self._is_stale or number != self.base:
                 self.growing = self._loaded(number)
-                self.base, self.counted, self.seq = number, counted, seq
+                self.base, self.fitted_at, self.seq = number, fitted_at, seq
                 self._is_stale = False
             if self.seq < transaction.last():
                 self._replay(transaction)
             self.ledger = Ledger.from_state(transaction.get("ledger"))
-        except (KeyError, TypeError, ValueError) as error:  # of values that surerec did not write
+        except (KeyError, TypeError, ValueError) as error:  # values that surerec did not write
             raise StoreError(
-                f"{self.store.name} has no events of a live model, or damaged ones: restore it "
-                "from a copy, or start again with surerec live init.",
+                f"{self.store.name} does not contain the events of a live model, or is damaged. "
+                "Restore it from a backup, or create a new model with `surerec live init`.",
                 reason="damaged",
             ) from error
 
     def _loaded(self, number: int) -> GrowingModel:
         try:
-            return GrowingModel(check_can_live(load(self.folder.model(number))))
+            return GrowingModel(check_supports_live(load(self.folder.model(number))))
         except (InputError, OSError) as error:
             raise _ModelError(str(error), reason="model cannot be read") from error
 
     def _replay(self, transaction: Transaction) -> None:
-        """Ingest what is stored behind `seq`, in the order of commits."""
+        """Ingest the stored events after `seq`, in commit order."""
         for event in transaction.events(self.seq):
-            if event.verdict != FORGOTTEN:
-                self.growing.statistics.add(event.person, event.item, event.time)
-            elif event.person in self.growing.profiles.users:
-                self.growing.forget(event.person)
+            if event.outcome != FORGOTTEN:
+                self.growing.statistics.add(event.user, event.item, event.time)
+            elif event.user in self.growing.profiles.users:
+                self.growing.forget(event.user)
         self.seq = transaction.last()
 
 
 class RefitJob:
-    """A refit that runs in a thread; while it runs, starting it again waits for the same one.
+    """A refit in a background thread; at most one runs at a time.
 
     Parameters
     ----------
     lock_file : Path
-        Keeps other processes from refitting at the same time.
+        Lock file that prevents simultaneous refits by several processes.
     """
 
     def __init__(self, lock_file: Path) -> None:
@@ -296,7 +296,7 @@ class RefitJob:
 
     @property
     def may_start(self) -> bool:
-        """Whether no background refit failed a short while ago."""
+        """Whether the last failure of a background refit is long enough ago."""
         return monotonic() >= self._not_before
 
     def start(
@@ -307,11 +307,11 @@ class RefitJob:
         Parameters
         ----------
         refit : callable
-            Refits, and replaces the model in one step.
+            Refits and replaces the model.
         report : callable
-            Is told why a refit failed that nobody waits for.
+            Called with the reason when a background refit fails.
         wait : bool
-            Wait until it has ended, and raise its error.
+            Wait for the end and raise any error.
         """
         with self._starting:
             running = self._running
@@ -322,7 +322,7 @@ class RefitJob:
             running.result()
 
     def close(self) -> None:
-        """Wait for the end of a refit that is running; start none any more."""
+        """Wait for a running refit and accept no further one."""
         self._pool.shutdown()
 
     def _run(self, refit: Callable[[], None], report: Callable[[str], None] | None) -> None:
@@ -330,12 +330,12 @@ class RefitJob:
             with exclusive(self._lock_file, wait=False):
                 refit()
         except BlockingIOError:
-            raise InputError("Another process refits this model already.") from None
+            raise InputError("Another process is refitting this model. Try again later.") from None
         except BaseException as error:
             if report is not None:
-                self._not_before = monotonic() + PAUSE
-                _LOGGER.exception("refitting failed", extra={"fields": {"why": str(error)}})
-                # Without the paths and addresses of an error's message.
+                self._not_before = monotonic() + RETRY_SECONDS
+                _LOGGER.exception("refit failed", extra={"fields": {"reason": str(error)}})
+                # An alert must not show the message, which may contain paths and addresses.
                 reason = error.reason if isinstance(error, StoreError) else ""
                 report(reason or getattr(error, "strerror", None) or type(error).__name__)
             raise

@@ -1,4 +1,4 @@
-"""Where events are kept: one body of SQL for SQLite and PostgreSQL."""
+"""Event stores: the same SQL for SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -21,55 +21,55 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 
 FORGOTTEN: Final = "forgotten"
-"""The verdict of a row that is no event: its user was forgotten at this place."""
+"""Outcome of a row that is not an event but records that its user was forgotten."""
 
 _TABLES: Final = (
     "TABLE IF NOT EXISTS surerec_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     """TABLE IF NOT EXISTS surerec_events (seq BIGINT PRIMARY KEY, key TEXT NOT NULL UNIQUE,
-    person TEXT NOT NULL, item TEXT NOT NULL, time BIGINT NOT NULL, verdict TEXT NOT NULL)""",
-    "INDEX IF NOT EXISTS surerec_events_person ON surerec_events (person)",
-    """TABLE IF NOT EXISTS surerec_user_days (day TEXT NOT NULL, person TEXT NOT NULL,
-    n BIGINT NOT NULL, errors TEXT NOT NULL, PRIMARY KEY (day, person))""",
+    user_id TEXT NOT NULL, item TEXT NOT NULL, time BIGINT NOT NULL, outcome TEXT NOT NULL)""",
+    "INDEX IF NOT EXISTS surerec_events_user ON surerec_events (user_id)",
+    """TABLE IF NOT EXISTS surerec_user_days (day TEXT NOT NULL, user_id TEXT NOT NULL,
+    n BIGINT NOT NULL, errors TEXT NOT NULL, PRIMARY KEY (day, user_id))""",
 )
-_ASKED_AT_ONCE: Final = 500
+_KEYS_AT_ONCE: Final = 500
 _ROWS_AT_ONCE: Final = 50_000
-_SECONDS = 10  # to wait for the database, or for another server that writes
-_STILL: Final = 600  # seconds for which a server may do nothing in the midst of writing
+_SECONDS = 10  # timeout for the database and for locks of other servers
+_IDLE: Final = 600  # seconds that a server may be idle inside a write transaction
 
 _PRAGMAS: Final = (
     "journal_mode = WAL",
-    "synchronous = FULL",  # a commit is on the disk
-    "secure_delete = ON",  # what is deleted is overwritten
+    "synchronous = FULL",  # a commit is durable
+    "secure_delete = ON",  # overwrites deleted rows
 )
-_NO_ROOM: Final = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)  # what may come of a full disk
-_LEAST_ROOM: Final = 1 << 16  # bytes, that the log of changes and its index need at the least
+_MAYBE_FULL: Final = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)  # codes of a full disk
+_LEAST_FREE: Final = 1 << 16  # bytes that the write-ahead log and its index need
 
 
 class StoredEvent(NamedTuple):
-    """An event as it is kept."""
+    """A stored event."""
 
     seq: int
-    """Its place in the order of commits."""
+    """Sequence number in commit order."""
     key: str
-    person: str
+    user: str
     item: str
     time: int
-    verdict: str
-    """What it was judged: "judged", or why it was not."""
+    outcome: str
+    """"evaluated", or the reason why it was not evaluated."""
 
 
 class Transaction:
-    """What can be done with a store as one: all of it is kept, or nothing.
+    """The operations on a store; one transaction is committed completely or not at all.
 
     Parameters
     ----------
     connection : object
-        Of sqlite3 or psycopg.
+        Connection of sqlite3 or psycopg.
     mark : str
-        What stands for a value in a statement of that database.
+        Placeholder for a value in a statement of that database.
     """
 
     def __init__(self, connection: Any, mark: str) -> None:
@@ -82,25 +82,25 @@ class Transaction:
     def _run_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
         self._connection.cursor().executemany(statement.replace("?", self._mark), rows)
 
-    def _among(self, statement: str, texts: Sequence[str], *before: Any) -> Iterator[Any]:
-        """Return the rows of a statement that ends with IN, for some texts at a time."""
-        for start in range(0, len(texts), _ASKED_AT_ONCE):
-            some = texts[start : start + _ASKED_AT_ONCE]
+    def _in(self, statement: str, texts: Sequence[str], *before: Any) -> Iterator[Any]:
+        """Yield the rows of a statement that ends with IN, in batches of texts."""
+        for start in range(0, len(texts), _KEYS_AT_ONCE):
+            some = texts[start : start + _KEYS_AT_ONCE]
             marks = ", ".join("?" * len(some))
             yield from self._run(f"{statement} ({marks})", *before, *some).fetchall()
 
-    def make_tables(self) -> None:
-        """Make the tables that are not there."""
+    def create_tables(self) -> None:
+        """Create missing tables."""
         for each in _TABLES:
             self._run(f"CREATE {each}")
 
     def get(self, name: str) -> Any:
-        """Return what is kept under a name; None if nothing is."""
+        """Return the value stored under a name, or None."""
         row = self._run("SELECT value FROM surerec_meta WHERE name = ?", name).fetchone()
         return None if row is None else json.loads(row[0])
 
     def put(self, name: str, value: Any) -> None:
-        """Keep something that JSON holds, or an object of such attributes, under a name."""
+        """Store a JSON value, or an object with JSON attributes, under a name."""
         self._run(
             "INSERT INTO surerec_meta (name, value) VALUES (?, ?) "
             "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
@@ -108,58 +108,60 @@ class Transaction:
             json.dumps(value, default=vars),
         )
 
-    def named(self, beginning: str) -> list[Any]:
-        """Return all that is kept under names that begin so, by name."""
+    def named(self, prefix: str) -> list[Any]:
+        """Return all values whose names have this prefix, ordered by name."""
         rows = self._run(
-            "SELECT value FROM surerec_meta WHERE name LIKE ? ORDER BY name", f"{beginning}%"
+            "SELECT value FROM surerec_meta WHERE name LIKE ? ORDER BY name", f"{prefix}%"
         )
         return [json.loads(row[0]) for row in rows.fetchall()]
 
     def last(self) -> int:
-        """Return the place of the last event or forgetting; 0 if there is none yet."""
+        """Return the last sequence number, or 0."""
         return int(self.get("last") or 0)
 
     def known_keys(self, keys: Sequence[str]) -> set[str]:
-        """Return those of some keys that events are kept under."""
-        return {key for (key,) in self._among("SELECT key FROM surerec_events WHERE key IN", keys)}
+        """Return which of the keys belong to stored events."""
+        return {key for (key,) in self._in("SELECT key FROM surerec_events WHERE key IN", keys)}
 
     def append(self, events: Sequence[StoredEvent]) -> None:
-        """Keep events behind those that are there."""
+        """Append events."""
         if events:
             self._run_many("INSERT INTO surerec_events VALUES (?, ?, ?, ?, ?, ?)", events)
             self.put("last", events[-1].seq)
 
-    def user_days(self, day: str, persons: Sequence[str]) -> dict[str, UserDay]:
-        """Return the judged events of a day of those of some users who had one."""
-        statement = "SELECT person, n, errors FROM surerec_user_days WHERE day = ? AND person IN"
+    def user_days(self, day: str, users: Sequence[str]) -> dict[str, UserDay]:
+        """Return the evaluated events of users on a day; users without any are left out."""
+        statement = "SELECT user_id, n, errors FROM surerec_user_days WHERE day = ? AND user_id IN"
         return {
-            person: UserDay(int(n), tuple(json.loads(errors)))
-            for person, n, errors in self._among(statement, persons, day)
+            user: UserDay(int(n), tuple(json.loads(errors)))
+            for user, n, errors in self._in(statement, users, day)
         }
 
     def put_user_days(self, day: str, counts: Mapping[str, UserDay]) -> None:
-        """Write the judged events of users on a day over those that are there."""
+        """Insert or replace the evaluated events of users on a day."""
         if counts:
             self._run_many(
-                "INSERT INTO surerec_user_days (day, person, n, errors) VALUES (?, ?, ?, ?) "
-                "ON CONFLICT (day, person) DO UPDATE SET n = excluded.n, errors = excluded.errors",
+                "INSERT INTO surerec_user_days (day, user_id, n, errors) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT (day, user_id) DO UPDATE SET n = excluded.n, errors = excluded.errors",
                 [(day, each, n, json.dumps(errors)) for each, (n, errors) in counts.items()],
             )
 
     def drop_user_days(self, before: str) -> None:
-        """Delete the counts of the days before one."""
+        """Delete the counts of earlier days."""
         self._run("DELETE FROM surerec_user_days WHERE day < ?", before)
 
     def heaviest(self, day: str, most: int) -> list[tuple[str, int]]:
-        """Return the users with the most judged events of a day, and how many these are."""
-        statement = "SELECT person, n FROM surerec_user_days WHERE day = ?"
-        return list(self._run(f"{statement} ORDER BY n DESC, person LIMIT ?", day, most).fetchall())
+        """Return the users with the most evaluated events of a day, with their counts."""
+        statement = "SELECT user_id, n FROM surerec_user_days WHERE day = ?"
+        return list(
+            self._run(f"{statement} ORDER BY n DESC, user_id LIMIT ?", day, most).fetchall()
+        )
 
     def events(self, after: int = 0) -> Iterator[StoredEvent]:
-        """Return the events and forgettings behind a place, in order, some at a time."""
+        """Yield the events and deletions after a sequence number, in order."""
         while True:
             rows = self._run(
-                "SELECT seq, key, person, item, time, verdict FROM surerec_events "
+                "SELECT seq, key, user_id, item, time, outcome FROM surerec_events "
                 "WHERE seq > ? ORDER BY seq LIMIT ?",
                 after,
                 _ROWS_AT_ONCE,
@@ -170,34 +172,33 @@ class Transaction:
             after = rows[-1][0]
 
     def count(self) -> int:
-        """Return how many events are kept."""
-        statement = "SELECT COUNT(*) FROM surerec_events WHERE verdict <> ?"
+        """Return the number of stored events."""
+        statement = "SELECT COUNT(*) FROM surerec_events WHERE outcome <> ?"
         return int(self._run(statement, FORGOTTEN).fetchone()[0])
 
-    def forget(self, person: str) -> int:
-        """Delete the events of a user, and remember until a refit that they are gone."""
-        self._run("DELETE FROM surerec_events WHERE person = ? AND verdict = ?", person, FORGOTTEN)
-        gone = self._run("DELETE FROM surerec_events WHERE person = ?", person).rowcount
-        self._run("DELETE FROM surerec_user_days WHERE person = ?", person)
+    def forget(self, user: str) -> int:
+        """Delete the events of a user, and record the deletion until the next refit."""
+        self._run("DELETE FROM surerec_events WHERE user_id = ? AND outcome = ?", user, FORGOTTEN)
+        deleted = self._run("DELETE FROM surerec_events WHERE user_id = ?", user).rowcount
+        self._run("DELETE FROM surerec_user_days WHERE user_id = ?", user)
         seq = self.last() + 1
-        self.append([StoredEvent(seq, f"{FORGOTTEN} {seq}", person, "", 0, FORGOTTEN)])
-        return int(gone)
+        self.append([StoredEvent(seq, f"{FORGOTTEN} {seq}", user, "", 0, FORGOTTEN)])
+        return int(deleted)
 
     def forget_names(self, until: int) -> None:
-        """Keep no more who was forgotten up to a place: a refit has left them out."""
-        self._run("DELETE FROM surerec_events WHERE verdict = ? AND seq <= ?", FORGOTTEN, until)
+        """Delete the ids of users forgotten up to a sequence number, after a refit without them."""
+        self._run("DELETE FROM surerec_events WHERE outcome = ? AND seq <= ?", FORGOTTEN, until)
 
 
 class Store(ABC):
-    """A database of events, with what is known from them.
+    """A database of events and of the state derived from them.
 
-    Everything in one `writing` is kept, or nothing of it; one process writes at a time, in the
-    order in which they commit.
+    Write transactions are atomic, and one process writes at a time.
 
     Attributes
     ----------
     name : str
-        What errors call it; without a password.
+        Name in error messages, without a password.
     """
 
     _mark = "?"
@@ -207,7 +208,7 @@ class Store(ABC):
     def __init__(self, name: str) -> None:
         self.name = name
         self._connection: Any = None
-        self._lock = RLock()  # one connection, which threads take in turn
+        self._lock = RLock()  # threads share one connection
 
     @abstractmethod
     def _connect(self) -> Any:
@@ -215,19 +216,19 @@ class Store(ABC):
 
     @abstractmethod
     def _explained(self, error: Any) -> StoreError:
-        """Return an error of the database as a sentence."""
+        """Convert an error of the database to a StoreError."""
 
-    def check(self) -> None:  # noqa: B027  # a database of its own looks after its files
-        """Check, without waiting, that the store was not damaged or removed since it was opened.
+    def check(self) -> None:  # noqa: B027  # PostgreSQL manages its files
+        """Check, without blocking, that the store was not damaged or removed since it was opened.
 
         Raises
         ------
         StoreError
-            If it was: events would be lost.
+            If it was, as events would be lost.
         """
 
-    def compact(self) -> None:  # noqa: B027  # PostgreSQL does it by itself (VACUUM)
-        """Overwrite what was deleted, in the log of changes too, so that no disk holds it."""
+    def compact(self) -> None:  # noqa: B027  # PostgreSQL has autovacuum
+        """Overwrite deleted rows on disk, including the write-ahead log."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -237,34 +238,34 @@ class Store(ABC):
                     self._connection.close()
 
     def _prepare(self) -> None:
-        """Make the tables, unless they are there; refuse those of another version."""
+        """Create missing tables, and check the schema version."""
         with ExitStack() as stack:
             stack.callback(self.close)
             with self.writing() as transaction:
-                transaction.make_tables()
+                transaction.create_tables()
                 version = transaction.get("schema")
                 if version not in (None, SCHEMA_VERSION):
                     raise InputError(
-                        f"{self.name} has events of schema {version}, and this surerec knows "
-                        f"{SCHEMA_VERSION}: use the surerec that wrote it, or export with that one "
-                        "and begin anew with this."
+                        f"{self.name} has schema version {version}, but this surerec reads version "
+                        f"{SCHEMA_VERSION}. Use the surerec that wrote it, or export the events "
+                        "with that one and create a new live model."
                     )
                 transaction.put("schema", SCHEMA_VERSION)
             stack.pop_all()
 
     def writing(self) -> AbstractContextManager[Transaction]:
-        """Open a transaction in which nobody else writes; it is durable when the block has ended.
+        """Open an exclusive write transaction, which is durable when the block ends.
 
         Raises
         ------
         StoreError
-            If the database is away or full: nothing of the block is kept then, and nothing that
-            was kept before is lost.
+            If the database is unavailable or full. The transaction is rolled back, and no
+            earlier data are lost.
         """
         return self._transaction(write=True)
 
     def reading(self) -> AbstractContextManager[Transaction]:
-        """Open a transaction that sees one state of the store; nothing is to be written in it."""
+        """Open a read-only transaction on a consistent snapshot."""
         return self._transaction(write=False)
 
     @contextmanager
@@ -281,26 +282,26 @@ class Store(ABC):
                         self.check()
                         self._connection.commit()
                 finally:
-                    with suppress(self._error):  # a full disk may have rolled back already
+                    with suppress(self._error):  # a full disk may already have caused a rollback
                         self._connection.rollback()
             except self._error as error:
                 raise self._explained(error) from error
 
 
 class SqliteStore(Store):
-    """Events in one file; what was acknowledged is on the disk.
+    """An SQLite file of events; acknowledged events are on disk.
 
     Parameters
     ----------
     path : Path
-        The file; it is made if it is not there, and can be read by its owner only.
+        The file, created if missing and readable by its owner only.
     hold : bool, default=True
-        Keep other processes out; the workers of one server do not, as it does so for them.
+        Lock the file against other processes; the workers of one server pass False.
 
     Raises
     ------
     InputError
-        If another process has it open, or it is no store of this version.
+        If another process has the file open, or it has another schema version.
     """
 
     def __init__(self, path: Path, *, hold: bool = True) -> None:
@@ -310,9 +311,9 @@ class SqliteStore(Store):
         self._is_damaged = False
         self._holding = ExitStack()
         if hold:
-            self._holding.enter_context(held(path))
+            self._holding.enter_context(locked(path))
         self._prepare()
-        # Each stays while one connection is open.
+        # These files exist as long as one connection is open.
         paths = [path.with_name(path.name + end) for end in ("", "-wal", "-shm")]
         self._files = {each: _identity(each) for each in paths if each.exists()}
 
@@ -326,48 +327,48 @@ class SqliteStore(Store):
         return connection
 
     def check(self) -> None:
-        """Check that the files are whole as far as was seen, and those that were opened.
+        """Check that no damage was found and that the files are those that were opened.
 
-        A removed file would be written on by this process, and lost when it ends.
+        This process could still write to a deleted file, but its data would be lost at the end.
         """
         if self._is_damaged:
             raise self._damaged()
         if any(_identity(path) != known for path, known in self._files.items()):
             raise StoreError(
-                f"{self._path} was removed or replaced while it was open, and nothing of this was "
-                "kept: stop what has it open, restore it from a copy, and start again.",
+                f"{self._path} was removed or replaced while it was open; these events were not "
+                "stored. Stop the server, restore the file from a backup, and start again.",
                 reason="file removed or replaced",
             )
 
     def _damaged(self) -> StoreError:
         return StoreError(
-            f"{self._path} is no event store that can be read; restore it from a copy.",
+            f"{self._path} is not a readable event store. Restore it from a backup.",
             reason="damaged",
         )
 
     def _explained(self, error: Any) -> StoreError:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-            self._is_damaged = True  # nothing is acknowledged into it any more
+            self._is_damaged = True  # no further event is acknowledged
             return self._damaged()
-        kept = "nothing of this was kept, and nothing that was acknowledged is lost"
-        if code == sqlite3.SQLITE_FULL or (code in _NO_ROOM and self._is_disk_full()):
+        state = "these events were not stored; acknowledged events are safe"
+        if code == sqlite3.SQLITE_FULL or (code in _MAYBE_FULL and self._is_disk_full()):
             return StoreError(
-                f"{self._path}: the disk is full; {kept}: make room and send it again.",
+                f"{self._path}: the disk is full; {state}. Free disk space and send them again.",
                 reason="disk full",
             )
         return StoreError(
-            f"{self._path} cannot be read or written ({error}); {kept}: send it again."
+            f"{self._path} cannot be read or written ({error}); {state}. Send them again."
         )
 
     def _is_disk_full(self) -> bool:
-        """Return whether that is why a file could not be made or lengthened."""
+        """Return whether the disk has no space left."""
         with suppress(OSError):
-            return shutil.disk_usage(self._path.parent).free < _LEAST_ROOM
+            return shutil.disk_usage(self._path.parent).free < _LEAST_FREE
         return False
 
     def compact(self) -> None:
-        """Overwrite what was deleted, in the log of changes too, so that no disk holds it."""
+        """Overwrite deleted rows on disk, including the write-ahead log."""
         with self._lock:
             try:
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -375,13 +376,13 @@ class SqliteStore(Store):
                 raise self._explained(error) from error
 
     def close(self) -> None:
-        """Close the file; another process may open it then."""
+        """Close the file and release the lock."""
         super().close()
         self._holding.close()
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    """Return what tells a file from another of its name; of a missing one, what no file has."""
+    """Return the device and inode of a file; (-1, -1) if it is missing."""
     try:
         found = path.stat()
     except OSError:
@@ -390,46 +391,46 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
-    """Keep other processes out of a store; the system lets go when this one ends, however.
+def locked(path: Path) -> Iterator[None]:
+    """Lock a store against other processes; the system releases the lock if this one dies.
 
     Raises
     ------
     InputError
-        If another process has it open.
+        If another process has the store open.
     """
     with ExitStack() as stack:
         try:
             stack.enter_context(exclusive(path.with_name(f"{path.name}.lock"), wait=False))
         except BlockingIOError:
             raise InputError(
-                f"Another process has {path} open: one server at a time, or keep events in "
-                "PostgreSQL, which several may share."
+                f"Another process has {path} open. Run one server at a time, or store events in "
+                "PostgreSQL, which several servers can share."
             ) from None
         yield
 
 
 class PostgresStore(Store):
-    """Events in a PostgreSQL database; one transaction writes at a time, whoever's it is.
+    """Events in a PostgreSQL database; one transaction of all servers writes at a time.
 
     Parameters
     ----------
     address : str
-        Such as ``postgresql://surerec@db.example/shop``.
+        Address such as ``postgresql://surerec@db.example/shop``.
 
     Raises
     ------
     InputError
-        If psycopg is not installed, the address cannot be parsed, or the database has a store of
-        another version.
+        If psycopg is not installed, the address cannot be parsed, or the database has another
+        schema version.
     StoreError
-        If the database is away.
+        If the database is unavailable.
     """
 
     _mark = "%s"
     _begin = (
         "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
-        # Writers wait here for each other, and then see all that was committed before.
+        # Writers wait here for each other, and then see all earlier commits.
         "SELECT pg_advisory_xact_lock(hashtext('surerec events'))",
     )
 
@@ -439,8 +440,8 @@ class PostgresStore(Store):
             import psycopg  # noqa: PLC0415  # an extra
         except ModuleNotFoundError:
             raise InputError(
-                "Events in PostgreSQL need psycopg, which is not installed; install it with: "
-                "pip install 'surerec[postgres]'"
+                "Events in PostgreSQL need psycopg, which is not installed. Install it with "
+                "`pip install 'surerec[postgres]'`."
             ) from None
         self._psycopg, self._error = psycopg, psycopg.Error
         self._address = address
@@ -448,19 +449,19 @@ class PostgresStore(Store):
 
     def _connect(self) -> Any:
         connection = self._psycopg.connect(self._address, connect_timeout=_SECONDS)
-        # A commit is on the disk, whatever the server's default; and nobody waits for ever for
-        # a server that stands still in the midst of writing, nor can it do so for ever.
+        # Commits are durable whatever the server's default. The timeouts end waits for a server
+        # that hangs inside a write transaction.
         connection.execute("SET synchronous_commit TO on")
         connection.execute(f"SET lock_timeout TO '{_SECONDS}s'")
-        connection.execute(f"SET idle_in_transaction_session_timeout TO '{_STILL}s'")
+        connection.execute(f"SET idle_in_transaction_session_timeout TO '{_IDLE}s'")
         connection.commit()
         return connection
 
     def _explained(self, error: Any) -> StoreError:
         self.close()
-        self._connection = None  # the next transaction makes another
+        self._connection = None  # the next transaction reconnects
         reason = driver_message(error, self._address)
         return StoreError(
-            f"The database {self.name} cannot be reached or written ({reason}); this was not "
-            "acknowledged, and nothing that was is lost: send it again."
+            f"The database {self.name} cannot be reached or written ({reason}); these events were "
+            "not stored, acknowledged events are safe. Send them again."
         )

@@ -1,4 +1,4 @@
-"""An HTTP API and a page over a model folder; needs the extra ``serve``."""
+"""HTTP API and web page for a model folder; needs the extra ``serve``."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ def serve(settings: ServerSettings, on_ready: Callable[[str], None] = lambda _: 
     Parameters
     ----------
     settings : ServerSettings
-        How; see :func:`read_settings`.
+        Settings of the server; see :func:`read_settings`.
     on_ready : callable, optional
-        Called with the page's address when all workers answer.
+        Called with the address of the page when all workers are ready.
 
     Raises
     ------
     InputError
-        If the port is taken, or the model or the keys cannot be read.
+        If the port is in use, or the model or the API keys cannot be read.
     """
     if os.name != "posix":
-        raise InputError("surerec serve needs Linux or macOS; on Windows use WSL or a container.")
+        raise InputError("surerec serve needs Linux or macOS. On Windows, use WSL or a container.")
     if settings.keys is not None:
         KeyFile(settings.keys).read()
     with TemporaryDirectory(prefix="surerec-metrics-") as folder, ExitStack() as stack:
-        # Imported behind it: prometheus-client looks at the variable when it is imported.
+        # Imported afterwards, as prometheus-client reads the variable at import.
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
         stack.callback(os.environ.pop, "PROMETHEUS_MULTIPROC_DIR")
         from surerec.serving._supervisor import Supervisor, listen, shared_memory  # noqa: PLC0415
         from surerec.serving._telemetry import configure  # noqa: PLC0415
 
         configure(settings.log_level, settings.log_format)
-        # A live model's events are one server's: its workers share them, and nobody else does.
-        if LiveFolder.is_one(settings.model):
-            stack.enter_context(LiveFolder.open(settings.model).held())
+        # The lock keeps other servers out; the workers of this one share the events.
+        if LiveFolder.is_live(settings.model):
+            stack.enter_context(LiveFolder.open(settings.model).locked())
         listener = stack.enter_context(listen(settings.host, settings.port))
         memory = stack.enter_context(shared_memory())
         Supervisor(settings, listener, memory.fileno()).run(on_ready)

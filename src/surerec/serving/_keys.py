@@ -1,4 +1,4 @@
-"""API keys: made once, shown once, kept as hashes, compared in constant time."""
+"""API keys: shown once, stored as hashes, compared in constant time."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ _OTHERS: Final = 0o077
 
 @dataclass(frozen=True)
 class ApiKey:
-    """What is kept of a key; not the key."""
+    """A stored API key, without its secret."""
 
     key_id: str
-    """Its public part: in logs and lists."""
+    """Public part of the key, for logs and lists."""
     name: str
     scopes: tuple[Scope, ...]
-    """"read", "events" (send them), "admin", which may do all."""
+    """"read", "events" (send events) or "admin" (everything)."""
     sha256: Annotated[str, Field(min_length=64, max_length=64)]
-    """Of the whole key. It has 256 random bits, so that no slow hash is needed."""
+    """Hash of the whole key; with 256 random bits, it needs no slow hash."""
     created: str
 
     def may(self, scope: str) -> bool:
-        """Return whether it opens what needs that scope."""
+        """Return whether the key has a scope."""
         return scope in self.scopes or "admin" in self.scopes
 
 
@@ -54,12 +54,12 @@ _KEYS: Final = TypeAdapter(list[ApiKey])
 
 
 class KeyFile:
-    """The file of API keys, readable only by its owner.
+    """A file of API keys, readable only by its owner.
 
     Parameters
     ----------
     path : path
-        Made by the first :meth:`create`.
+        The file, which the first :meth:`create` creates.
 
     Examples
     --------
@@ -76,9 +76,9 @@ class KeyFile:
 
     def read(self) -> list[ApiKey]:
         """Return all keys."""
-        if not self._is_there():
+        if not self._exists():
             raise InputError(
-                f"There is no key file {self.path}; make one with "
+                f"There is no key file {self.path}. Create one with "
                 f"`surerec keys create {self.path} --name NAME`."
             )
         check_file(self.path)
@@ -91,57 +91,61 @@ class KeyFile:
         except (ValueError, TypeError, KeyError):
             pass
         raise InputError(
-            f"{self.path} is no file of API keys, or a damaged one; restore it from a copy, or "
-            "name another."
+            f"{self.path} is not a file of API keys, or is damaged. Restore it from a backup, or "
+            "use another file."
         )
 
     def create(self, name: str, scopes: Sequence[str] = ("read",)) -> str:
-        """Add a key, and return it: it is not kept, and cannot be shown again."""
+        """Add a key and return it; only its hash is stored."""
         if unknown := [scope for scope in scopes if scope not in SCOPES]:
-            raise InputError(f"There is no scope {unknown[0]!r}; choose among {', '.join(SCOPES)}.")
+            raise InputError(f"There is no scope {unknown[0]!r}. Use {', '.join(SCOPES)}.")
         if not name.strip() or len(name) > 100:  # noqa: PLR2004
-            raise InputError("A key needs a name, of at most 100 characters: who will use it?")
+            raise InputError("The key name is empty or too long. Use 1 to 100 characters.")
         key_id = secrets.token_hex(4)
         key = f"sr_{key_id}_{secrets.token_urlsafe(32)}"
         now = datetime.now(UTC).isoformat(timespec="seconds")
         made = {"key_id": key_id, "name": name, "scopes": list(dict.fromkeys(scopes))}
         with self._changing() as kept:
             if len(kept) >= _MOST_KEYS:
-                raise InputError(f"{self.path} holds {_MOST_KEYS} keys; revoke some first.")
+                raise InputError(
+                    f"{self.path} has {_MOST_KEYS} keys, the maximum. Revoke some first."
+                )
             kept.extend(_KEYS.validate_python([{**made, "sha256": _sha256(key), "created": now}]))
         return key
 
     def revoke(self, key_id: str) -> ApiKey:
-        """Remove a key and return it; running servers notice at once."""
+        """Remove a key and return it; running servers reject it at once."""
         with self._changing() as kept:
             for key in kept:
                 if key.key_id == key_id:
                     kept.remove(key)
                     return key
-            raise InputError(f"{self.path}: there is no key {key_id!r}; see `surerec keys list`.")
+            raise InputError(
+                f"{self.path}: there is no key {key_id!r}. List keys with `surerec keys list`."
+            )
 
     def _refuse_shared(self) -> None:
-        """Refuse a file that others may read or write: it says who may ask, and can be added to."""
+        """Check that only the owner can read or write the file."""
         if os.name != "posix":
             return
         about, quoted, owner = self.path.stat(), shlex.quote(str(self.path)), os.geteuid()
         if about.st_uid != owner or about.st_mode & _OTHERS:
             fix = f"chmod 600 {quoted}" if about.st_uid == owner else f"chown {owner} {quoted}"
             raise InputError(
-                f"{self.path}: others own this key file, or can read or write it; close it to them "
-                f"with `{fix}`."
+                f"{self.path}: other users own, read or write this key file. Restrict access with "
+                f"`{fix}`."
             )
 
     @contextmanager
     def _changing(self) -> Iterator[list[ApiKey]]:
-        """Hold the file, and write the keys when they have been changed."""
-        if self._is_there():
+        """Lock the file, yield its keys, and write them back."""
+        if self._exists():
             check_file(self.path)
         elif not os.path.isdir(self.path.parent):  # noqa: PTH112
-            raise InputError(f"{self.path.parent}: there is no such folder.")
+            raise InputError(f"There is no folder {self.path.parent}. Create it first.")
         lock = self.path.with_name(f".{self.path.name}.lock")
         with damage_in_words(self.path, "cannot be written"), exclusive(lock):
-            kept = self.read() if self._is_there() else []
+            kept = self.read() if self._exists() else []
             yield kept
             text = json.dumps({"format": _FORMAT, "keys": [asdict(k) for k in kept]}, indent=2)
             with file_aside(self.path, mode=0o600) as aside, aside.open("w") as out:
@@ -149,17 +153,17 @@ class KeyFile:
                 out.flush()
                 os.fsync(out.fileno())
 
-    def _is_there(self) -> bool:
-        return os.path.exists(self.path)  # noqa: PTH110  # pathlib's raises where it is closed
+    def _exists(self) -> bool:
+        return os.path.exists(self.path)  # noqa: PTH110  # pathlib raises if the folder is not readable
 
 
 class Keyring:
-    """The keys as a server holds them: looked at anew when their file changes.
+    """The keys of a server, reloaded when their file changes.
 
     Parameters
     ----------
     file : KeyFile
-        Must be readable.
+        A readable key file.
     """
 
     def __init__(self, file: KeyFile) -> None:
@@ -168,21 +172,21 @@ class Keyring:
         self._keys = {key.key_id: key for key in file.read()}
 
     def find(self, presented: str) -> ApiKey | None:
-        """Return the key that was presented, if it is one of ours.
+        """Return the stored key for a presented key, or None.
 
         Raises
         ------
         InputError
-            If the file is no longer readable: then nobody is let in.
+            If the file is no longer readable; no key is accepted then.
         """
         if (seen := self._version()) != self._seen:
             self._keys = {key.key_id: key for key in self._file.read()}
             self._seen = seen
         _, _, rest = presented.partition("_")
         key = self._keys.get(rest.partition("_")[0])
-        # An unknown id takes the same time as a wrong secret.
-        wanted = "0" * 64 if key is None else key.sha256
-        same = hmac.compare_digest(_sha256(presented), wanted)
+        # An unknown id takes as long as a wrong secret.
+        expected = "0" * 64 if key is None else key.sha256
+        same = hmac.compare_digest(_sha256(presented), expected)
         return key if same else None
 
     def _version(self) -> tuple[int, ...] | None:

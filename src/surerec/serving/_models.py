@@ -1,4 +1,4 @@
-"""The model that is served, live or not: loaded whole, warmed up, swapped in one step."""
+"""The served model: loaded and warmed up before it replaces the previous one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.errors import InputError, StaleModelWarning, StoreError
 from surerec.live import Live, LiveFolder
 from surerec.recommenders import load_all
-from surerec.serving._telemetry import BY_USER_DAY, HEAVIEST, JUDGED, OBSERVED, USER_DAYS
+from surerec.serving._telemetry import BY_USER_DAY, EVALUATED, HEAVIEST, OBSERVED, USER_DAYS
 from surerec.storage import read_card
 
 if TYPE_CHECKING:
@@ -37,16 +37,16 @@ _SAMPLE_PRECISION = 0.2
 
 
 class TitleSearch:
-    """Titles ready to be searched.
+    """An index of titles for search.
 
     Parameters
     ----------
     ids : polars.Series
         Item ids, by code.
     titles : polars.Series or None
-        The title of each, null where there is none: such an item is found by its id.
+        Title of each item; items with a null title are found by their id.
     popularity : array of int
-        The place of each in the order of popularity, 0 for the most popular.
+        Popularity rank of each item, 0 for the most popular.
 
     Examples
     --------
@@ -62,19 +62,19 @@ class TitleSearch:
         shown = ids.cast(pl.String)
         if titles is not None:
             shown = titles.zip_with(titles.is_not_null(), shown)
-        # A blank before each, so that " word" finds where a word begins.
+        # A leading blank, so that " word" matches at the start of words.
         texts = pl.Series([f" {_plain(text)}" for text in shown.to_list()], dtype=pl.String)
         items = {"code": np.arange(len(texts)), "text": texts, "popularity": popularity}
         self._items = pl.DataFrame(items).sort("popularity")
 
     def find(self, query: str, limit: int) -> NDArray[np.int64]:
-        """Return the codes of items whose title has all words; the likeliest, then popular, first.
+        """Return the codes of items whose title contains all words, best match first.
 
-        A title that begins with the query comes before one where words begin with the query's,
-        and that before one that has them anywhere.
+        Titles that start with the query come first, then titles with words that start with the
+        query's words, then all others; within each class, popular items come first.
         """
         words, found, text = _plain(query).split(), self._items, pl.col("text").str
-        for word in sorted(words, key=len, reverse=True):  # the longest is the rarest
+        for word in sorted(words, key=len, reverse=True):  # long words are rare
             found = found.filter(text.contains(word, literal=True))
         if words:
             at_words = [text.contains(f" {word}", literal=True) for word in words]
@@ -84,54 +84,54 @@ class TitleSearch:
 
 
 def _plain(text: str) -> str:
-    """Return a text without case and accents."""
+    """Return a text in lower case without accents."""
     apart = unicodedata.normalize("NFKD", text.casefold())
     return "".join(c for c in apart if not unicodedata.combining(c))
 
 
 @dataclass(frozen=True)
 class ServedModel:
-    """All that answers need; it never changes, so a request that holds one is never torn."""
+    """An immutable served model, so that a request sees one model until its end."""
 
     model_id: str
     models: Mapping[str, FittedModel]
-    """What answers, by name; all of them share items, users and statistics."""
+    """Fitted models by name; they share items, users and statistics."""
     card: Mapping[str, Any]
-    """What clients may know of the model: no path, no version, no user's id."""
+    """Public model card, without paths, versions or user ids."""
     search: TitleSearch
     live: Live | None = None
-    """What ingests events; each answer is from its fitted model of the moment."""
+    """The live model, which provides the current fitted model for each request."""
     searches: dict[int, TitleSearch] = field(default_factory=dict)
-    """Of a live model, by the number of the base."""
+    """Title searches of a live model, by the number of the fitted model."""
 
     @property
     def first(self) -> FittedModel:
-        """Any of the models: they share items, users and statistics."""
+        """The first model, for its items, users and statistics."""
         return next(iter(self.models.values()))
 
     def answer(self, make: Callable[..., Any], *request: Any) -> Any:
-        """Return an answer made of one state of the model; no event comes in between."""
+        """Return an answer from one state of the model; no event is ingested meanwhile."""
         if self.live is None:
             return make(self, *request)
-        with self.live.asking() as model:
+        with self.live.snapshot() as model:
             return make(self._now(model, self.live.base_), *request)
 
     def _now(self, model: FittedModel, base: int) -> ServedModel:
-        """Return what answers need of the fitted model of this moment."""
+        """Return the served model for the current state of a live model."""
         known = self.searches
-        if base not in known:  # it was refitted, and codes are other ones
+        if base not in known:  # refitted, with new codes
             known.clear()
-            gc.collect()  # what compiling left behind may hold arrays of the old base
+            gc.collect()  # compiled code may hold arrays of the old model
             known[base] = _search_of(model)
         return replace(self, models={model.name: model}, search=known[base])
 
     def refresh(self) -> None:
-        """Take over a refit of another process, and release the model before it."""
-        with suppress(StoreError):  # the next request raises it
+        """Load a refit by another process, and release the previous model."""
+        with suppress(StoreError):  # the next request reports it
             self.answer(lambda _: None)
 
     def check(self) -> None:
-        """Check, without waiting, that the store of a live model can keep events."""
+        """Check, without blocking, that the store of a live model works."""
         if self.live is not None:
             self.live.check_store()
 
@@ -142,9 +142,9 @@ class ServedModel:
 
 
 def report(live: Live) -> None:
-    """Bring the metrics of the observed coverage up to date."""
+    """Update the metrics of the observed coverage."""
     adaptive = live.adaptive_
-    JUDGED.set(adaptive.n)
+    EVALUATED.set(adaptive.n)
     USER_DAYS.set(adaptive.user_days)
     HEAVIEST.set(live.heaviest_share_ or 0)
     missed, by_user_day = adaptive.observed(), adaptive.observed_by_user_day()
@@ -154,25 +154,24 @@ def report(live: Live) -> None:
 
 
 def load(folder: Path) -> ServedModel:
-    """Return the model of a folder, memory-mapped, with every kernel it needs ready to run.
+    """Load the model of a folder, memory-mapped and with compiled kernels.
 
-    Every byte is compared with its checksum, by each worker again: the disk may have failed since
-    the supervisor looked, and a worker may start months later.
+    Each worker verifies all checksums, because a worker may start long after the supervisor.
 
     Parameters
     ----------
     folder : path
-        What ``save`` wrote, or the folder of a live model.
+        Folder of a saved model or of a live model.
     """
-    if LiveFolder.is_one(folder):
+    if LiveFolder.is_live(folder):
         return _load_live(folder)
     while True:
         card = read_card(folder)
         recommenders = load_all(folder)
-        if read_card(folder) == card:  # else a save came in between
+        if read_card(folder) == card:  # otherwise the folder was saved meanwhile
             break
     if not recommenders:
-        raise InputError(f"The model in {folder} has no recommender; `surerec fit` makes one.")
+        raise InputError(f"The model in {folder} has no recommender. Fit one with `surerec fit`.")
     return _served(card, {name: each.model_ for name, each in recommenders.items()})
 
 
@@ -180,16 +179,16 @@ def _load_live(folder: Path) -> ServedModel:
     place = LiveFolder.open(folder)
     live = Live(folder, hold=False)
     model_id = hashlib.sha256(str(place.path.resolve()).encode()).hexdigest()[:12]
-    with live.asking() as model:
+    with live.snapshot() as model:
         made = _served(read_card(place.model(live.base_)), {model.name: model})
     card = {**made.card, "model": model_id, "live": True}
-    # Without the model: it would keep the files of this base mapped after a refit.
+    # Without the fitted model, which would keep its files mapped after a refit.
     report(live)
     return ServedModel(model_id, {}, card, made.search, live, {live.base_: made.search})
 
 
 def model_id(card: Mapping[str, Any]) -> str:
-    """Return the id of what a folder holds, by its content: statistics and recommenders.
+    """Return the id of a model, a hash of its statistics and recommenders.
 
     Examples
     --------
@@ -205,15 +204,15 @@ def model_id(card: Mapping[str, Any]) -> str:
 
 
 def _served(card: Mapping[str, Any], models: Mapping[str, FittedModel]) -> ServedModel:
-    """Return what answers need of fitted models, and the card of their folder."""
+    """Build the served model from fitted models and the card of their folder."""
     now = datetime.now(UTC)
     for name, model in models.items():
         until = model.valid_until
         if until is not None and now > until:
             warnings.warn(
-                f"{name} was calibrated for the time up to {until:%Y-%m-%d}, and that was "
-                f"{(now - until).days:,} days ago: its guarantee may not hold any more. "
-                "Recalibrate it with newer data (surerec recalibrate).",
+                f"The guarantee of {name} ended on {until:%Y-%m-%d}, {(now - until).days:,} days "
+                "ago, and may not hold any more. Recalibrate it on newer data with `surerec "
+                "recalibrate`.",
                 StaleModelWarning,
                 stacklevel=2,
             )
@@ -251,10 +250,9 @@ def _described(model: FittedModel) -> dict[str, Any]:
 
 
 def _sample_guarantee(model: FittedModel) -> dict[str, Any]:
-    """Return what is guaranteed to a user who consumed the most popular items.
+    """Return the guarantee for a user who consumed the most popular items.
 
-    Asking, rather than a table of sentences here, lets every kind of recommender speak for itself;
-    it also compiles or loads each kernel before the first request comes.
+    The requests also compile or load all kernels before the first client request.
     """
     by_popularity = np.argsort(model.statistics.popularity)
     interactions = model.statistics.interactions
@@ -264,13 +262,13 @@ def _sample_guarantee(model: FittedModel) -> dict[str, Any]:
     precision: Any = {"precision": _SAMPLE_PRECISION} if "precision" in model.features else {}
     try:
         picks = model.recommend(history=history, **precision)
-        picks.to_frame()  # as scores and p-values are found only when they are looked at
+        picks.to_frame()  # computes scores and p-values, which are lazy
         if "confidence" in model.features:
             model.p_values(history=history)
         for user in interactions.users.suggested(1):
             model.recommend(user, **precision).to_frame()
-            model.recommend_many([user], k=1, **precision)  # the batch has its own
+            model.recommend_many([user], k=1, **precision)  # batches have their own kernels
         found = picks.guarantee
-    except InputError as error:  # a precision that cannot be reached here: that is said instead
+    except InputError as error:  # a precision that cannot be reached
         found = Guarantee(kind="precision", **precision).broken(str(error).rstrip("."))
     return {"history_length": len(history), **found.to_dict()}

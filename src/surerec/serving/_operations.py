@@ -1,4 +1,4 @@
-"""The API's operations: each takes a request and returns a response."""
+"""Operations of the HTTP API."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from surerec.serving._service import Service
 
 router = APIRouter()
-public = APIRouter(tags=["running"])
-"""What needs no API key."""
+public = APIRouter(tags=["operations"])
+"""Routes that need no API key."""
 Answer = TypeVar("Answer", bound="Callable[..., Any]")
 
 _ALMOST_NEVER: Final = 1e-9  # a significance at which every item is in the set
@@ -49,10 +49,10 @@ def _service(request: Request) -> Service:
 
 
 def _operation(method: str, path: str, response: Any, tag: str) -> Callable[[Answer], Answer]:
-    """Register a function of the served model and a request, which returns the response.
+    """Register a function of the served model and a request as a route.
 
-    The function runs off the event loop, with one model to its end. What it returns is the
-    declared response: the tests validate the answer of every operation against it.
+    The function runs in a worker thread, with one model until it returns. Its result is sent
+    without validation; the tests validate the result of every operation.
     """
 
     def register(answer: Answer) -> Answer:
@@ -68,7 +68,7 @@ def _operation(method: str, path: str, response: Any, tag: str) -> Callable[[Ans
             return Response(body, headers=headers, media_type="application/json")
 
         hints = inspect.get_annotations(answer, eval_str=True)
-        kinds = {"request": Request, **{name: hints[name] for name in hints if name == "asked"}}
+        kinds = {"request": Request} | ({"body": hints["request"]} if "request" in hints else {})
         only = inspect.Parameter.KEYWORD_ONLY
         endpoint.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [inspect.Parameter(name, only, annotation=kind) for name, kind in kinds.items()]
@@ -89,11 +89,11 @@ def _operation(method: str, path: str, response: Any, tag: str) -> Callable[[Ans
     return register
 
 
-@_operation("POST", "/v1/recommendations", ask.RecommendationsResponse, "recommending")
+@_operation("POST", "/v1/recommendations", ask.RecommendationsResponse, "recommendations")
 def recommend(model: ServedModel, request: ask.RecommendRequest) -> dict[str, Any]:
-    """Return the items above the significance level, best first, with the guarantee of the set.
+    """Return a recommendation set, best first, with its guarantee.
 
-    With `k`, a short list with the probabilities that at least one, two and three are consumed.
+    With `k`, return a short list with the probabilities of at least one, two and three hits.
     """
     fitted = _fitted(model, request.recommender)
     options, unknown = _options(fitted, request)
@@ -101,20 +101,20 @@ def recommend(model: ServedModel, request: ask.RecommendRequest) -> dict[str, An
     whom = _members(fitted, request) if request.group else {"query": _query(fitted, request)}
     picks = fitted.recommend(**whom, **options)
     if len(picks) > ask.MAX_ROWS:
-        reason = f"the answer lists the first {ask.MAX_ROWS:,} items only"
+        reason = f"the response has only the first {ask.MAX_ROWS:,} items"
         picks = replace(picks, guarantee=picks.guarantee.shortened(reason))
     return replace(picks, unknown_items=unknown).to_dict(request.limit)
 
 
-@_operation("POST", "/v1/recommendations/batch", ask.BatchResponse, "recommending")
+@_operation("POST", "/v1/recommendations/batch", ask.BatchResponse, "recommendations")
 def recommend_many(model: ServedModel, request: ask.BatchRequest) -> dict[str, Any]:
-    """Return the k best items of each user's set; unknown users are listed, and left out."""
+    """Return the k best items of each user's set, and the ids of unknown users."""
     fitted = _fitted(model, request.recommender)
     users = list(dict.fromkeys(request.users))
     codes = fitted.profiles().users.codes(users)
     known = codes[codes >= 0]
     if not len(known):
-        raise Problem(404, "None of these users is known.")
+        raise Problem(404, "No user in users is known. Send ids of users in the data.")
     chosen, unknown = _options(fitted, request)
     options = fitted.options(**chosen, k=request.k)
     confidence = None if options.level is None else round(1 - options.level, 12)
@@ -131,12 +131,12 @@ def recommend_many(model: ServedModel, request: ask.BatchRequest) -> dict[str, A
     }
 
 
-@_operation("POST", "/v1/entry-confidences", ask.EntryConfidencesResponse, "recommending")
+@_operation("POST", "/v1/entry-confidences", ask.EntryConfidencesResponse, "recommendations")
 def assess(model: ServedModel, request: ask.EntryConfidencesRequest) -> dict[str, Any]:
-    """Return the items in order, with the confidence at which each enters, and the set's size.
+    """Return the ranked items with their entry confidences, and the set size by confidence.
 
-    An item is in the set at every confidence above its entry confidence, so a slider needs no
-    further request.
+    An item is in the set at every confidence above its entry confidence, so a client can change
+    the confidence without another request.
     """
     fitted = _fitted(model, request.recommender)
     assess_whom = _assess_user if request.group is None else _assess_group
@@ -176,7 +176,7 @@ def _assess_group(
     model: ServedModel, fitted: FittedModel, request: ask.EntryConfidencesRequest
 ) -> tuple[Any, dict[str, Any]]:
     if request.item_list is not None:
-        raise NotSupportedError("A group has no item lists: ask without item_list.")
+        raise NotSupportedError("Groups have no item lists. Omit item_list.")
     found, members, group_guarantee = fitted.assess_group(**_members(fitted, request))
     known = members.known
     new = [member.history for member in members.members if not member.users]
@@ -190,7 +190,7 @@ def _assess_group(
 
 
 def _curve(entries: NDArray[np.float64]) -> dict[str, list[Any]]:
-    """Return how many items are in the set above each entry confidence."""
+    """Return the set size above each entry confidence."""
     levels, counts = np.unique(entries[~np.isnan(entries)], return_counts=True)
     return {"entry_confidence": levels.tolist(), "size": np.cumsum(counts).tolist()}
 
@@ -203,7 +203,7 @@ def _titled(model: ServedModel, codes: NDArray[np.int64]) -> dict[str, list[Any]
 def _ranked(
     model: ServedModel, found: Assessment, first: NDArray[np.intp], entries: NDArray[np.float64]
 ) -> dict[str, list[Any]]:
-    """Return some candidates as columns; `entries` are the entry confidences of all."""
+    """Return some candidates as columns; `entries` has the entry confidences of all."""
     codes, p_values = found.candidates[first], found.p_values
     probabilities = None if found.probabilities is None else found.probabilities(first).probability
     return {
@@ -218,9 +218,9 @@ def _ranked(
     }
 
 
-@_operation("POST", "/v1/p-values", ask.PValuesResponse, "recommending")
+@_operation("POST", "/v1/p-values", ask.PValuesResponse, "recommendations")
 def p_values(model: ServedModel, request: ask.PValuesRequest) -> dict[str, Any]:
-    """Return how well each item conforms with what the user consumed."""
+    """Return the p-values of items for a user."""
     fitted = _fitted(model, request.recommender)
     query = _query(fitted, request)
     found = fitted.items.select(request.items, request.unknown)
@@ -235,11 +235,11 @@ def p_values(model: ServedModel, request: ask.PValuesRequest) -> dict[str, Any]:
     }
 
 
-@_operation("POST", "/v1/explanations", ask.ExplanationResponse, "recommending")
+@_operation("POST", "/v1/explanations", ask.ExplanationResponse, "recommendations")
 def explain(model: ServedModel, request: ask.ExplanationRequest) -> dict[str, Any]:
-    """Return the earlier items that speak for an item: how many users consumed it after them.
+    """Return the earlier items that support an item, with counts of other users.
 
-    To a group by member; all members are left out of the counts.
+    For a group, the items are listed by member, and the counts leave out all members.
     """
     fitted = _fitted(model, request.recommender)
     if request.group is not None:
@@ -253,7 +253,7 @@ def explain(model: ServedModel, request: ask.ExplanationRequest) -> dict[str, An
 def search_items(
     model: ServedModel, request: Annotated[ask.ItemsRequest, Query()]
 ) -> dict[str, Any]:
-    """Return the items whose title has all the words, without regard to case and accents."""
+    """Return the items whose title contains all words; case and accents are ignored."""
     codes = model.search.find(request.q, request.limit)
     support = np.asarray(model.first.statistics.support)[codes].astype(np.int64)
     genres = json_texts(model.first.statistics.interactions.genres, codes)
@@ -269,10 +269,10 @@ def model_card(model: ServedModel) -> dict[str, Any]:
 
 @_operation("POST", "/v1/events", Ingestion, "live")
 def send_events(model: ServedModel, request: ask.EventsRequest) -> dict[str, Any]:
-    """Ingest events; they are stored, and in every answer, when this is answered.
+    """Ingest events; acknowledged events are stored durably and are part of every later answer.
 
-    Sent again, an event of the same id changes nothing; without an id, one of the same user, item
-    and time.
+    An event with a known id changes nothing. Without an id, events with equal user, item and time
+    count as the same event.
     """
     live = _live(model)
     try:
@@ -280,9 +280,9 @@ def send_events(model: ServedModel, request: ask.EventsRequest) -> dict[str, Any
     except FutureTimeError as error:
         ALERTS.inc(error.alerted)
         raise
-    counts = {name: getattr(found, name) for name in ("judged", "again", "refused")}
-    for verdict, n in {**counts, **found.not_judged}.items():
-        EVENTS.labels(verdict).inc(n)
+    counts = {name: getattr(found, name) for name in ("evaluated", "duplicates", "refused")}
+    for outcome, n in {**counts, **found.not_evaluated}.items():
+        EVENTS.labels(outcome).inc(n)
     ALERTS.inc(len(found.alerts))
     report(live)
     return asdict(found)
@@ -304,21 +304,22 @@ def live_status(model: ServedModel) -> dict[str, Any]:
 
 @_operation("POST", "/admin/forget", Receipt, "admin")
 def forget(model: ServedModel, request: ask.ForgetRequest) -> dict[str, Any]:
-    """Delete a user: from events and counts at once, from files at the next refit."""
+    """Delete a user from events and counts at once, and from files at the next refit."""
     return asdict(_live(model).forget(request.user))
 
 
 def _live(model: ServedModel) -> Live:
     if model.live is None:
         raise Problem(
-            409, "This model takes no events: make it live with surerec live init, and serve that."
+            409,
+            "This model is not live. Create a live model with `surerec live init` and serve it.",
         )
     return model.live
 
 
 @router.post("/admin/reload", response_model=ask.ReloadResponse, tags=["admin"])
 async def reload(request: Request) -> Any:
-    """Load what the model folder holds now, in all workers, without dropping a request."""
+    """Reload the model folder in all workers, without dropping a request."""
     result = await _service(request).reload()
     if "problem" in result:
         raise Problem(409, result["problem"])
@@ -327,40 +328,40 @@ async def reload(request: Request) -> Any:
 
 @public.get("/healthz", response_model=dict[str, str])
 async def healthz() -> Any:
-    """Return that the process answers."""
+    """Return 200 while the process runs."""
     return {"status": "ok"}
 
 
 @public.get("/readyz", response_model=dict[str, str])
 async def readyz(request: Request) -> Any:
-    """Check that a model is loaded, its event store is whole, and the server is not stopping."""
+    """Return 200 if a model is loaded, its event store works and the server is not stopping."""
     service = _service(request)
     if service.is_stopping():
-        raise Problem(503, "The server is stopping.", headers={"Retry-After": "5"})
+        raise Problem(503, "The server is stopping. Retry later.", headers={"Retry-After": "5"})
     service.model.check()
     return {"status": "ready"}
 
 
-@router.get("/metrics", response_class=PlainTextResponse, tags=["running"])
+@router.get("/metrics", response_class=PlainTextResponse, tags=["operations"])
 async def metrics() -> Response:
-    """Return requests, times, refusals, workers and reloads, summed over all workers."""
-    # Beside the queue of work: a busy server is when its numbers matter.
+    """Return Prometheus metrics, summed over all workers."""
+    # Not in the work queue, as metrics matter most on a busy server.
     body = await asyncio.to_thread(exposition)
     return Response(body, media_type=CONTENT_TYPE_LATEST)
 
 
-def _fitted(model: ServedModel, wanted: str | None) -> FittedModel:
+def _fitted(model: ServedModel, name: str | None) -> FittedModel:
     """Return the fitted model of a request."""
-    found = model.first if wanted is None else model.models.get(wanted)
+    found = model.first if name is None else model.models.get(name)
     if found is None:
         known = ", ".join(model.models)
-        raise Problem(404, f"There is no such recommender; this model has {known}.")
+        raise Problem(404, f"recommender is unknown. Use one of {known}.")
     return found
 
 
 def _query(fitted: FittedModel, request: ask.UserRequest) -> UserQuery:
     if request.group is not None:
-        raise NotSupportedError("Groups have no p-values; ask for their entry confidences.")
+        raise NotSupportedError("Groups have no p-values. Use /v1/entry-confidences.")
     history = {"history": request.history, "times": request.times, "at": request.at}
     return fitted.query(request.user, **history, segment=request.segment)
 
@@ -368,7 +369,7 @@ def _query(fitted: FittedModel, request: ask.UserRequest) -> UserQuery:
 def _options(
     fitted: FittedModel, request: ask.RecommendRequest | ask.BatchRequest
 ) -> tuple[dict[str, Any], tuple[Any, ...]]:
-    """Return the options of a request as `recommend` takes them, and the unknown items."""
+    """Return the keyword arguments of `recommend`, and the unknown items."""
     chosen = request.model_dump(include=_OPTIONS, exclude_none=True)
     if request.items is None:
         return chosen, ()
@@ -378,17 +379,17 @@ def _options(
 
 
 def _members(fitted: FittedModel, request: ask.UserRequest) -> dict[str, Any]:
-    """Return the group of a request as the library takes it.
+    """Return the keyword arguments of a group request.
 
-    Members go by their names; two of one name are told apart by their places.
+    Members with equal names get their position as a suffix.
     """
     members = request.group or []
     sizes = fitted.groups.sizes if fitted.groups and fitted.offers_group_guarantee() else None
-    if sizes is not None and len(members) not in sizes:  # calibrating takes too long for a request
+    if sizes is not None and len(members) not in sizes:  # calibration is too slow for a request
         raise Problem(
             409,
-            f"{fitted.name} is not calibrated for groups of {len(members)}: run `surerec "
-            f"calibrate-groups FOLDER --size {len(members)}`, and reload the model.",
+            f"{fitted.name} is not calibrated for groups of {len(members)}. Run `surerec groups "
+            f"FOLDER --size {len(members)}` and reload the model.",
         )
     named: dict[Any, Any] = {}
     for place, member in enumerate(members, start=1):

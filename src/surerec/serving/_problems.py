@@ -1,4 +1,4 @@
-"""Errors over HTTP: problem+json (RFC 9457) with one clear sentence."""
+"""HTTP errors as problem+json (RFC 9457): what is wrong and how to fix it."""
 
 from __future__ import annotations
 
@@ -20,43 +20,43 @@ PROBLEM_TYPE = "application/problem+json"
 _ID_SHOWN = 80
 _SENTENCES = {
     "value_error": "{error}",
-    "json_invalid": "The body is not JSON",
+    "json_invalid": "The body is not valid JSON",
     "missing": "{field} is missing",
     "extra_forbidden": "There is no field {field}",
-    "too_short": "{field} is empty: it needs at least one item",
-    "too_long": "{field} has too many items: at most {max_length} are taken",
+    "too_short": "{field} is too short. Send at least {min_length}",
+    "too_long": "{field} is too long. Send at most {max_length}",
 }
 
 _NOT_HTTP: Final = {
-    404: "There is nothing at this address; /docs lists what there is.",
-    405: "This address does not know that method; /docs lists what it knows.",
-    400: "The body cannot be read as JSON.",
+    404: "This path does not exist. See /docs for all paths.",
+    405: "This path does not support this method. See /docs for its methods.",
+    400: "The body cannot be parsed. Send valid JSON.",
 }
-_OF_FIELDS = {"missing", "extra_forbidden"}  # of which the last part of a place is a field
-_OF_EVENTS = {"user", "item", "time", "id"}  # which no arm of a union is called
+_FIELD_ERRORS = {"missing", "extra_forbidden"}  # whose location ends with a field name
+_EVENT_FIELDS = {"user", "item", "time", "id"}  # never names of union members
 
 
 class Problem(HTTPException):
-    """A request that cannot be answered, and why.
+    """An error response.
 
     Parameters
     ----------
     status_code : int
         The HTTP status.
     detail : str
-        One sentence for the client.
+        What is wrong, and how to fix it.
     headers : mapping, optional
-        Further headers of the answer, such as ``Retry-After``.
+        Further response headers, such as ``Retry-After``.
 
     Examples
     --------
-    >>> problem_response(Problem(404, "There is no such user.")).body
-    b'{"type":"about:blank","title":"Not Found","status":404,"detail":"There is no such user."}'
+    >>> problem_response(Problem(404, "This path does not exist.")).body
+    b'{"type":"about:blank","title":"Not Found","status":404,"detail":"This path does not exist."}'
     """
 
 
-SORRY: Final = Problem(500, "Something went wrong here; the log has this request's id.")
-"""What a client is told of an unexpected error."""
+INTERNAL_ERROR: Final = Problem(500, "Internal error. Report the X-Request-ID of this response.")
+"""Response to an unexpected error."""
 
 
 def problem_response(problem: Problem) -> Response:
@@ -68,7 +68,7 @@ def problem_response(problem: Problem) -> Response:
 
 def _unknown_id(error: errors.UnknownIdError) -> str:
     which = f"item {_id(error.value)}" if error.noun == "item" else f"such {error.noun}"
-    return f"There is no {which}."
+    return f"There is no {which}. Send an id of the data."
 
 
 def _id(value: object) -> str:
@@ -77,75 +77,74 @@ def _id(value: object) -> str:
 
 REFUSALS: dict[type[errors.InputError], tuple[int, Callable[[Any], str]]] = {
     errors.UnknownIdError: (404, _unknown_id),
-    errors.UnknownHistoryError: (404, lambda _: "None of the items of the history is known."),
+    errors.UnknownHistoryError: (404, lambda _: "No item of history is known. Send known items."),
     errors.UnknownMembersError: (404, str),
     errors.AlreadyConsumedError: (
         409,
-        lambda error: f"Item {_id(error.item)} is in the known profile.",
+        lambda error: f"Item {_id(error.item)} is in the history. Send another item.",
     ),
-    errors.NoUsersError: (409, lambda _: "This model holds no users; post a history."),
+    errors.NoUsersError: (409, lambda _: "This model has no users. Send history instead of user."),
     errors.NoConfidenceError: (
         409,
-        lambda _: "This recommender has no confidence and no p-values.",
+        lambda _: "This recommender has no confidence and no p-values. Send k, or use another one.",
     ),
     errors.NotSupportedError: (409, str),
     errors.RepeatedMemberError: (409, str),
 }
-"""The status and the sentence for each error of the library.
+"""HTTP status and detail for each error of the library.
 
-But for what is not offered and members of groups, which name nobody else, the sentences are made of
-what the error is about, never of its own sentence, which may name near ids: those are of
-other users.
+Most details are not the error's own message, because that may suggest similar ids of other users.
 """
 
 
 def problem_of(error: Exception) -> Problem:
-    """Return the problem that an error is to the client.
+    """Return the error response for an exception.
 
     Examples
     --------
     >>> problem = problem_of(errors.UnknownIdError("item", "jaws", lambda: ["Jaws"]))
     >>> problem.status_code, problem.detail
-    (404, "There is no item 'jaws'.")
+    (404, "There is no item 'jaws'. Send an id of the data.")
     """
     match error:
         case Problem():
             return error
         case RequestValidationError():
             wrong = error.errors()
-            return Problem(400 if wrong[0]["type"] == "json_invalid" else 422, in_words(wrong))
+            status = 400 if wrong[0]["type"] == "json_invalid" else 422
+            return Problem(status, validation_message(wrong))
         case errors.InputError():
             kinds = [kind for kind in REFUSALS if isinstance(error, kind)]
             status, sentence = REFUSALS[kinds[0]] if kinds else (422, str)
             return Problem(status, sentence(error))
         case errors.StoreError():
-            detail = f"Not acknowledged: the event store fails ({error.reason}). Send it again."
+            detail = f"The event store failed ({error.reason}); nothing was stored. Send it again."
             return Problem(503, detail, headers={"Retry-After": "5"})
         case HTTPException():
-            detail = _NOT_HTTP.get(error.status_code, "This request cannot be answered.")
+            detail = _NOT_HTTP.get(error.status_code, "This request cannot be answered. See /docs.")
             return Problem(error.status_code, detail, headers=error.headers)
     # Starlette would answer in plain text; it raises the error again for the log.
-    return SORRY
+    return INTERNAL_ERROR
 
 
-def in_words(wrong: Sequence[Any]) -> str:
-    """Return one sentence on what is wrong with a request, from what pydantic found.
+def validation_message(wrong: Sequence[Any]) -> str:
+    """Return the detail for the validation errors of a request.
 
     Parameters
     ----------
     wrong : sequence of mapping
-        ``type``, ``loc``, ``msg``, ``input`` and perhaps ``ctx``.
+        Errors of pydantic: ``type``, ``loc``, ``msg``, ``input`` and optionally ``ctx``.
 
     Examples
     --------
     >>> found = {"type": "less_than", "loc": ("body", "confidence"), "input": 90,
     ...          "msg": "Input should be less than 1"}
-    >>> in_words([found])
-    'confidence is 90: it must be a number between 0 and 1; did you mean 0.9?'
-    >>> in_words([{"type": "missing", "loc": ("body", "events", 2, "item"), "input": {}}])
+    >>> validation_message([found])
+    'confidence is 90. Use a number between 0 and 1; did you mean 0.9?'
+    >>> validation_message([{"type": "missing", "loc": ("body", "events", 2, "item"), "input": {}}])
     'events[2].item is missing.'
     """
-    # A union reports each of its arms; the fields are what a client can fix.
+    # A union reports an error for each of its members; a client can fix the field.
     fields = list(dict.fromkeys(_field(error) for error in wrong))
     first = wrong[0]
     more = f" (and {len(fields) - 1} more)" if len(fields) > 1 else ""
@@ -154,7 +153,7 @@ def in_words(wrong: Sequence[Any]) -> str:
 
 
 def _field(error: Mapping[str, Any]) -> str:
-    """Name a place in a request: ``history[3]``; pydantic's names of union arms are left out."""
+    """Return a location as ``history[3]``, without pydantic's names of union members."""
     location = error["loc"]
     parts = location[1:] if location and location[0] in {"body", "query"} else location
     name = ""
@@ -163,7 +162,7 @@ def _field(error: Mapping[str, Any]) -> str:
             name += f"[{part}]"
         elif not name:
             name = str(part)
-        elif part in _OF_EVENTS or (error["type"] in _OF_FIELDS and place == len(parts) - 1):
+        elif part in _EVENT_FIELDS or (error["type"] in _FIELD_ERRORS and place == len(parts) - 1):
             name += f".{part}"
     return name
 
@@ -171,13 +170,13 @@ def _field(error: Mapping[str, Any]) -> str:
 def _sentence(error: Mapping[str, Any], field: str) -> str:
     kind, given, context = error["type"], error.get("input"), error.get("ctx", {})
     if kind == "missing" and not field:
-        return "The body is missing; send a JSON object"
+        return "The body is missing. Send a JSON object"
     if kind in _SENTENCES:
         return _SENTENCES[kind].format(field=field or "The body", **context)
     if field in {"confidence", "significance"}:
         hint = ""
         if isinstance(given, (int, float)) and 1 < given < 100:  # noqa: PLR2004
             hint = f"; did you mean {given / 100:g}?"
-        return f"{field} is {shown(given)}: it must be a number between 0 and 1{hint}"
+        return f"{field} is {shown(given)}. Use a number between 0 and 1{hint}"
     message = str(error["msg"])
     return f"{field or 'The body'} is {shown(given)}: {message[:1].lower()}{message[1:]}"

@@ -1,6 +1,6 @@
-"""The requests, in the vocabulary of the Python API, and the responses.
+"""Request and response schemas, with the names of the Python API.
 
-``to_dict()`` of a result makes the dictionary that a response declares.
+A response is the dictionary of ``to_dict()`` of a result.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ MAX_ROWS: Final = 10_000
 
 
 def _whole(value: Any) -> Any:
-    """Return 3 for 3.0: to JSON Schema, and to JavaScript, they are the same number."""
+    """Return 3 for 3.0, which are the same number in JSON Schema and JavaScript."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-_AS_WHOLE = BeforeValidator(_whole)  # after the bounds, which the description then keeps
+_AS_WHOLE = BeforeValidator(_whole)  # after the bounds, which stay in the description
 Id = Annotated[StrictInt, _AS_WHOLE] | Annotated[StrictStr, Field(min_length=1, max_length=256)]
-"""A user's or an item's own id, as in the data."""
+"""Id of a user or an item, as in the data."""
 
 Fraction = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False, strict=True)]
 Name = Annotated[StrictStr, Field(min_length=1, max_length=100)]
@@ -37,7 +37,7 @@ Time = (
     Annotated[StrictStr, Field(min_length=1, max_length=40)]
     | Annotated[float, Field(ge=0, strict=True, allow_inf_nan=False)]
 )
-"""An instant: an ISO date or time, or a Unix time."""
+"""An ISO date or time, or a Unix time."""
 Times = Annotated[list[Time], Field(min_length=1, max_length=MAX_HISTORY)]
 Unknown = Literal["check", "skip"]
 _GroupGuarantee = Literal["any", "most", "all", "worst", "hit-any", "hit-all"]
@@ -50,7 +50,7 @@ def _needs_one_of(*names: str) -> ConfigDict:
 
 
 class _Request(BaseModel):
-    """Unknown fields are refused, with the one that was probably meant."""
+    """A request; unknown fields are refused, with a suggestion."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
@@ -61,7 +61,7 @@ class _Request(BaseModel):
             unknown = next((name for name in given if name not in cls.model_fields), None)
             meant = unknown and near(str(unknown), cls.model_fields, n=1, alike=0.6)
             if meant:
-                raise ValueError(f"There is no field {unknown}; did you mean {meant[0]}?")
+                raise ValueError(f"There is no field {unknown}. Did you mean {meant[0]}?")
         return given
 
 
@@ -69,96 +69,96 @@ def _check_times(request: Member | UserRequest) -> None:
     n_times, n_items = len(request.times or ()), len(request.history or ())
     if request.times is not None and n_times != n_items:
         raise ValueError(
-            f"times has {n_times:,} values and history has {n_items:,} items: give one time for "
-            "each item"
+            f"times has {n_times:,} values and history has {n_items:,} items. Send one time per "
+            "item"
         )
 
 
 class Member(_Request):
-    """A member of a group: a user of the data, or a new user with a history."""
+    """A member of a group: a user in the data, or a new user with a history."""
 
     model_config = _needs_one_of("user", "history")
 
     user: Id | None = None
-    """A user of the data."""
+    """Id of a user in the data."""
     history: History | None = None
-    """What a new user consumed, in order."""
+    """Items that a new user consumed, in order."""
     times: Times | None = None
-    """When each item of the history was consumed."""
+    """Time of each item of the history."""
     name: Name | None = None
-    """What to call the member; by default the id, or a number."""
+    """Name of the member; by default the id or a number."""
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if (self.user is None) == (self.history is None):
-            raise ValueError("A member is a user, or a new user with a history: give one of them")
+            raise ValueError("A member needs exactly one of user and history")
         _check_times(self)
         return self
 
 
 class UserRequest(_Request):
-    """The user or the group that a request is about."""
+    """The user or the group of a request."""
 
     model_config = _needs_one_of("user", "history", "group")
 
     user: Id | None = None
-    """A user of the data."""
+    """Id of a user in the data."""
     history: History | None = None
-    """What a user consumed, in order; with `user`, what is known of that user."""
+    """Items that a user consumed, in order; with `user`, it replaces the stored history."""
     times: Times | None = None
-    """When each item of the history was consumed, one for each: ISO dates or times, or Unix times,
-    all of one kind. They sort the history."""
+    """Time of each item of the history: ISO dates or times, or Unix times, all of one kind. The
+    history is sorted by them."""
     recommender: Name | None = None
-    """Which of the model's recommenders; by default its first."""
+    """Name of a recommender of the model; by default the first."""
     at: Time | None = None
-    """The moment at which the question is asked, for a history without times: an ISO date or time,
-    or a Unix time. The measures that can be served do not use it."""
+    """Time of the request, for a history without times: an ISO date or time, or a Unix time.
+    Built-in measures ignore it."""
     segment: Id | None = None
-    """The segment of a new user, if the model is calibrated by segments."""
+    """Segment of a new user, if the model is calibrated by segment."""
     group: Annotated[list[Member], Field(min_length=2, max_length=50)] | None = None
-    """The members of a group that chooses together, instead of a user. Groups have no p-values."""
+    """Members of a group that chooses together, instead of a user. Groups have no p-values."""
     group_guarantee: GroupGuarantee | None = None
-    """The kind of guarantee for a group; the model card lists them. By default "any", or "mean" of
+    """Kind of guarantee for a group, as listed in the model card; by default "any", or "mean" for
     p-values."""
 
     @model_validator(mode="after")
     def _about_one(self) -> Self:
         one = (self.user, self.history, self.segment)
         if self.group is None and (self.user, self.history) == (None, None):
-            raise ValueError("The request is about nobody: give user, history or group")
+            raise ValueError("The request names no user. Send user, history or group")
         if self.group is not None and one != (None, None, None):
-            raise ValueError("Give group, or user, history and segment, not both")
+            raise ValueError("Send either group, or user, history and segment, not both")
         if self.group is None and self.group_guarantee is not None:
-            raise ValueError("together is about a group: give group, or leave together out")
+            raise ValueError("group_guarantee needs group. Send group, or omit group_guarantee")
         _check_times(self)
         histories = [self.history, *(member.history for member in self.group or ())]
         if self.at is not None and all(history is None for history in histories):
-            raise ValueError("at is about a history: give history, or leave at out")
+            raise ValueError("at needs a history. Send history, or omit at")
         return self
 
 
 class _OptionFields(_Request):
     confidence: Fraction | None = None
-    """1 − ε, in (0, 1); by default 0.9."""
+    """Confidence level, 1 − ε, between 0 and 1; by default 0.9."""
     significance: Fraction | None = None
-    """ε, instead of the confidence."""
+    """Significance level ε, instead of the confidence."""
     precision: Fraction | None = None
-    """For recommenders that guarantee precision: the share of the shown items that is consumed; the
-    confidence is then that of this guarantee."""
+    """For recommenders that guarantee precision: the share of shown items that is consumed. The
+    confidence refers to this share."""
     min_probability: Fraction | None = None
-    """Only items with at least this probability, which voids the guarantee."""
+    """Return only items with at least this probability, without a guarantee."""
     items: History | None = None
-    """The only items that may be recommended, with the same effect."""
+    """Return only these items, without a guarantee."""
     item_list: Name | None = None
-    """Only the items of this calibrated item list, with a guarantee on them."""
+    """Return only items of this calibrated item list, with a guarantee."""
     unknown: Unknown = "check"
-    """Unknown ids of `items` are skipped; a list of which more than half is unknown is refused,
-    unless this is skip."""
+    """Handling of unknown ids in `items`: both values skip them, but "check" refuses lists of
+    which more than half is unknown."""
 
     @model_validator(mode="after")
     def _one_level(self) -> Self:
         if self.confidence is not None and self.significance is not None:
-            raise ValueError("Give confidence or significance (1 − confidence), not both")
+            raise ValueError("Send confidence or significance (1 − confidence), not both")
         return self
 
 
@@ -166,31 +166,31 @@ class RecommendRequest(_OptionFields, UserRequest):
     """A recommendation set for a user or a group."""
 
     k: Annotated[StrictInt, Field(ge=1, le=MAX_ROWS), _AS_WHOLE] | None = None
-    """A short list: the k best items, with the probabilities of hits; with a confidence, those of
-    the set at that confidence. It has no guarantee of its own."""
+    """Length of a short list of the best items, with hit probabilities; with a confidence, the best
+    items of the set at that level. A short list has no guarantee of its own."""
     exclude: Annotated[list[Id], Field(max_length=MAX_HISTORY)] = Field(default_factory=list)
-    """Items to leave out, which voids the guarantee."""
+    """Items to leave out; the result has no guarantee."""
     limit: Rows = MAX_ROWS
-    """How many of the items to list; the guarantee and the size are of all."""
+    """Largest number of items in the response; guarantee and size refer to the whole set."""
 
 
 class EntryConfidencesRequest(UserRequest):
     """All items for a user or a group, at every confidence."""
 
     limit: Rows = 500
-    """How many of the best items to list; the curve is of all."""
+    """Largest number of items in the response; the curve refers to all items."""
     item_list: Name | None = None
-    """Only the items of this calibrated item list."""
+    """Return only items of this calibrated item list."""
 
 
 class PValuesRequest(UserRequest):
     """The p-values of items for a user."""
 
     items: Annotated[list[Id], Field(min_length=1, max_length=1_000)]
-    """The items."""
+    """Ids of the items."""
     unknown: Unknown = "check"
-    """Unknown ids of `items` are skipped; a list of which more than half is unknown is refused,
-    unless this is skip."""
+    """Handling of unknown ids in `items`: both values skip them, but "check" refuses lists of
+    which more than half is unknown."""
 
 
 class ExplanationRequest(UserRequest):
@@ -199,18 +199,18 @@ class ExplanationRequest(UserRequest):
     item: Id
     """The item to explain."""
     limit: Annotated[StrictInt, Field(ge=1, le=100), _AS_WHOLE] = 10
-    """How many earlier items to list, of each member of a group."""
+    """Largest number of earlier items, for each member of a group."""
 
 
 class BatchRequest(_OptionFields):
     """The best items for many users."""
 
     recommender: Name | None = None
-    """Which of the model's recommenders; by default its first."""
+    """Name of a recommender of the model; by default the first."""
     users: Annotated[list[Id], Field(min_length=1, max_length=500)]
-    """Users of the data."""
+    """Ids of users in the data."""
     k: Annotated[StrictInt, Field(ge=1, le=100), _AS_WHOLE] = 10
-    """How many items for each."""
+    """Number of items per user."""
 
 
 class ItemsRequest(BaseModel):
@@ -219,26 +219,26 @@ class ItemsRequest(BaseModel):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     q: Annotated[str, Field(max_length=200)] = ""
-    """Words of the title; none finds popular items."""
+    """Words of the title; an empty text finds popular items."""
     limit: Annotated[int, Field(ge=1, le=50)] = 10
-    """How many items to list."""
+    """Largest number of items."""
 
 
 class SentEvent(_Request):
-    """A user consumed an item."""
+    """One interaction: a user consumed an item."""
 
     user: Id
-    """Known or new."""
+    """Id of a known or new user."""
     item: Id
-    """Known or new."""
+    """Id of a known or new item."""
     time: Time | None = None
-    """An ISO time, or seconds since 1970; by default now."""
+    """ISO time, or seconds since 1970; by default now."""
     id: Id | None = None
-    """Identifies the event, so that it is stored once."""
+    """Id of the event; events with a known id are not stored again."""
 
 
 class EventsRequest(_Request):
-    """Events in their order: all of them are stored, or none."""
+    """Events in order; either all of them are stored or none."""
 
     events: Annotated[list[SentEvent], Field(min_length=1, max_length=1_000)]
 
@@ -247,7 +247,7 @@ class ForgetRequest(_Request):
     """A user to forget."""
 
     user: Id
-    """A user of the data, or of the events."""
+    """Id of a user in the data or in the events."""
 
 
 AnyId: TypeAlias = int | str
@@ -256,7 +256,7 @@ Number: TypeAlias = float | None
 
 
 class _Response(TypedDict):
-    """The fields of a response; there are no others."""
+    """A response without further fields."""
 
 
 _Response.__pydantic_config__ = ConfigDict(  # type: ignore[attr-defined]
@@ -266,19 +266,19 @@ _Response.__pydantic_config__ = ConfigDict(  # type: ignore[attr-defined]
 
 @dataclass(frozen=True, kw_only=True)
 class GuaranteeResponse(Guarantee):
-    """What an answer guarantees, to whom and under which assumptions: its fields and sentence."""
+    """The guarantee of an answer: kind, level, covered users, assumptions, and its text."""
 
     sentence: str
     full: GuaranteeResponse | None
 
 
 class AssessedItem(_Response):
-    """An item, and the confidence above which it is in the set."""
+    """An item and the confidence above which it is in the set."""
 
     item_id: AnyId
     title: NotRequired[Text]
     p_value: NotRequired[Number]
-    """Left out by recommenders without p-values."""
+    """Missing for recommenders without p-values."""
     entry_confidence: Number
 
 
@@ -287,29 +287,29 @@ class RecommendedItem(AssessedItem):
 
     rank: int
     score: Number
-    """How well it conforms; null if that is minus infinity."""
+    """Score of the measure; null for minus infinity."""
     probability: NotRequired[Number]
-    """Probability that it is consumed within the stated horizon, with a user-level calibration."""
+    """Calibrated probability that the item is consumed within the horizon."""
     probability_low: NotRequired[Number]
-    """Lower end of the 95% interval of the probability curve over users."""
+    """Lower end of the 95% interval of the probability."""
     probability_high: NotRequired[Number]
     """Upper end of that interval."""
     user_id: NotRequired[AnyId]
-    """In a batch: the user."""
+    """In a batch: id of the user."""
     covered: NotRequired[bool]
     """In a batch: whether the guarantee covers this user."""
     member_ranks: NotRequired[list[int]]
-    """In the set of a group: its rank for each member alone."""
+    """For a group: rank of the item for each member alone."""
     member_values: NotRequired[list[float]]
-    """In the set of a group: the same, from 1 for the best item down to 0."""
+    """For a group: the same on a scale from 1 (best item) to 0."""
 
 
 class ServedMember(_Response):
-    """A member of a group, and how well the set serves them."""
+    """A member of a group and the satisfaction with the set."""
 
     member: AnyId
     satisfaction: Number
-    """The share of their own best items, as many as the set holds, that is in the set."""
+    """Share of the member's own best items, as many as the set has, that is in the set."""
 
 
 class RecommendationsResponse(_Response):
@@ -319,43 +319,43 @@ class RecommendationsResponse(_Response):
     confidence: Number
     significance: Number
     precision: Number
-    """The guaranteed share of the shown items that is consumed, if it was asked for."""
+    """The guaranteed share of shown items that is consumed, if requested."""
     guarantee: GuaranteeResponse
     about_probability: str
-    """What the probabilities of items mean; empty without any."""
+    """Explanation of the item probabilities; empty without probabilities."""
     hit_probability: Number
-    """With `k`: the probability that at least one item of the list is consumed."""
+    """With `k`: probability that at least one item of the list is consumed."""
     hit_interval: list[float] | None
-    """With `k`: the two Venn–Abers probabilities between which that one lies."""
+    """With `k`: the lower and upper Venn–Abers probability."""
     hit_probabilities: list[Number]
-    """With `k`: the probabilities that at least one, two and three items are consumed."""
+    """With `k`: probabilities that at least one, two and three items are consumed."""
     expected_hits: Number
-    """With `k`: how many items of the list are consumed on average."""
+    """With `k`: expected number of consumed items in the list."""
     about_hit_probability: str
-    """What these probabilities mean, or why there are none."""
+    """Explanation of the hit probabilities, or why there are none."""
     full_size: int
     """Number of items in the whole set."""
     n_candidates: int
     """Number of items that could be recommended."""
     highest_confidence: float
-    """The highest confidence at which this history can leave anything out."""
+    """Highest confidence at which this history can leave an item out."""
     everything_qualifies: bool
     ignored: list[AnyId]
-    """Ids of the history that nobody in the data consumed."""
+    """Ids of the history that are unknown to the model."""
     unknown_items: list[AnyId]
     """Ids of `items` that were skipped as unknown."""
     items: list[RecommendedItem]
     """The items, or the first `limit` of them."""
     group_guarantee: NotRequired[str]
-    """Of a group: the kind of its guarantee."""
+    """For a group: kind of the guarantee."""
     formed: NotRequired[str]
-    """Of a group: the groups that the guarantee is about."""
+    """For a group: how the calibration groups are formed."""
     covered: NotRequired[bool]
-    """Of a group: whether the guarantee of the whole set covers it."""
+    """For a group: whether the guarantee of the whole set covers it."""
     members: NotRequired[list[ServedMember]]
-    """Of a group: its members."""
+    """For a group: its members."""
     least_served: NotRequired[AnyId | None]
-    """Of a group: the member with the smallest satisfaction."""
+    """For a group: the member with the smallest satisfaction."""
 
 
 class TitledColumns(_Response):
@@ -369,41 +369,41 @@ class RankedColumns(TitledColumns):
     """The best items, as columns."""
 
     genres: list[Text]
-    """Such as Comedy, Drama; null where none are known."""
+    """Genres such as Comedy, Drama; null if unknown."""
     score: list[Number]
     p_value: NotRequired[list[Number]]
-    """Left out by recommenders without p-values."""
+    """Missing for recommenders without p-values."""
     entry_confidence: list[Number]
     probability: list[Number]
     member_values: NotRequired[list[list[float]]]
-    """For a group: a value for each member, from 1 for their best item down to 0."""
+    """For a group: the rank for each member on a scale from 1 (best item) to 0."""
 
 
 class EntryConfidencesResponse(_Response):
-    """One answer for every confidence: cut it where `entry_confidence` is below the wanted one."""
+    """The sets at all confidences: an item is in those above its `entry_confidence`."""
 
     recommender: str
     gives_confidence: bool
-    """False for a ranking, and for a guarantee of precision."""
+    """False for a plain ranking and for precision guarantees."""
     guarantees_precision: bool
     about_probability: str
     n_candidates: int
     highest_confidence: float
     curve: dict[Literal["entry_confidence", "size"], list[float]]
-    """How many items are in the set at any confidence above each entry confidence."""
+    """Size of the set just above each entry confidence."""
     items: RankedColumns
     history: TitledColumns
-    """The latest items of the user, the last one last; of a group, what new users consumed."""
+    """Latest items of the user, newest last; for a group, the items of its new users."""
     history_length: int
     ignored: list[AnyId]
     group_guarantee: NotRequired[str]
-    """Of a group: the kind of its guarantee."""
+    """For a group: kind of the guarantee."""
     members: NotRequired[list[AnyId]]
-    """Of a group: its members."""
+    """For a group: its members."""
 
 
 class PValuesResponse(_Response):
-    """The p-value of each item asked for."""
+    """The p-value of each requested item."""
 
     recommender: str
     ignored: list[AnyId]
@@ -413,32 +413,32 @@ class PValuesResponse(_Response):
 
 
 class EarlierItem(_Response):
-    """An earlier item, and what the users who consumed it did."""
+    """An earlier item and counts of the users who consumed it."""
 
     item_id: AnyId
     title: Text
     support: int
-    """Other users who consumed it."""
+    """Number of other users who consumed it."""
     later: int
-    """Of them, how many consumed the explained item later."""
+    """How many of them consumed the explained item later."""
     earlier: int
-    """Of them, how many had consumed the explained item before."""
+    """How many of them consumed the explained item earlier."""
     share: float
     """later / support."""
 
 
 class MemberReasons(_Response):
-    """The earlier items of one member of a group."""
+    """Explanation for one member of a group."""
 
     member: AnyId
     rank: int
-    """The item's rank for this member alone."""
+    """Rank of the item for this member alone."""
     sentences: list[str]
     because: list[EarlierItem]
 
 
 class ExplanationResponse(_Response):
-    """Which earlier items speak for an item: of a user, or of each member of a group."""
+    """Earlier items that support an item, for a user or for each member of a group."""
 
     recommender: str
     item_id: AnyId
@@ -451,15 +451,15 @@ class ExplanationResponse(_Response):
     sentences: NotRequired[list[str]]
     because: NotRequired[list[EarlierItem]]
     rank: NotRequired[int]
-    """Of a group: the item's rank."""
+    """For a group: rank of the item."""
     n_candidates: NotRequired[int]
-    """Of a group: among how many items."""
+    """For a group: number of candidate items."""
     members: NotRequired[list[MemberReasons]]
-    """Of a group: the reasons by member."""
+    """For a group: explanation by member."""
 
 
 class BatchResponse(_Response):
-    """The best items of each user, in the order asked for."""
+    """The best items of each user, in the order of the request."""
 
     recommender: str
     confidence: Number
@@ -472,7 +472,7 @@ class BatchResponse(_Response):
 
 
 class FoundItem(_Response):
-    """An item that a search found."""
+    """An item of a search result."""
 
     item_id: AnyId
     title: Text
@@ -481,14 +481,14 @@ class FoundItem(_Response):
 
 
 class FoundResponse(_Response):
-    """The items that a search found, the likeliest first."""
+    """Search results, best match first."""
 
     items: list[FoundItem]
 
 
 @dataclass(frozen=True, kw_only=True)
 class CardGuarantee(GuaranteeResponse):
-    """The guarantee for a user who consumed the most popular items."""
+    """Example guarantee, for a user who consumed the most popular items."""
 
     history_length: int
 
@@ -499,17 +499,17 @@ class CardRecommender(_Response):
     name: str
     kind: str
     headline: str
-    """What it guarantees at 90%, without the assumption."""
+    """Short form of the guarantee at 90%."""
     params: dict[str, Any]
     gives_confidence: bool
     gives_probabilities: bool
     guarantees_precision: bool
-    lists: list[str]
-    """The item lists that `item_list` may name."""
+    item_lists: list[str]
+    """Names of the item lists."""
     group_guarantee: list[str]
-    """The kinds of guarantees for groups; empty if there are none."""
+    """Kinds of guarantees for groups; empty if there are none."""
     group_sizes: list[int]
-    """The sizes of groups that were calibrated; empty if any size can be asked for."""
+    """Calibrated group sizes; empty if any size is supported."""
     guarantee: CardGuarantee
 
 
@@ -517,18 +517,18 @@ class ModelResponse(_Response):
     """The model card."""
 
     model: str
-    """Named by its content; also in the header Surerec-Model."""
+    """Id of the model, a hash of its content; also in the header Surerec-Model."""
     format: str
     format_version: int
     created: str
     updated: str
     data: Text
     counts: dict[str, int | None]
-    """Users, items and rows."""
+    """Numbers of users, items and rows."""
     settings: dict[str, str]
     recommenders: list[CardRecommender]
     live: NotRequired[bool]
-    """Whether it ingests events and tracks its coverage."""
+    """Whether the model ingests events."""
 
 
 class ReloadResponse(_Response):
@@ -540,29 +540,29 @@ class ReloadResponse(_Response):
 
 
 class LiveWindow(_Response):
-    """The coverage of some judged events in a row, from the highest confidence on."""
+    """Coverage of consecutive evaluated events, by confidence level, highest first."""
 
     until: str
-    """The day of the last of them."""
+    """Day of the last event."""
     n: int
     observed: list[float]
     unadapted: list[float]
-    """The coverage without adapted thresholds."""
+    """Coverage without adapted thresholds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LiveResponse(Status):
-    """Nominal and observed coverage over all judged events, from the highest confidence on."""
+    """Nominal and observed coverage of all evaluated events, by level, highest first."""
 
     windows: list[LiveWindow]
-    """Of 2,000 judged events each, the last 60."""
+    """The last 60 windows of 2,000 evaluated events each."""
 
 
 class ProblemDetail(_Response):
-    """Why a request was not answered (RFC 9457)."""
+    """Error response (RFC 9457)."""
 
     type: str
     title: str
     status: int
     detail: str
-    """One sentence for the caller."""
+    """What is wrong, and how to fix it."""

@@ -1,4 +1,4 @@
-"""What a worker answers with: its model, the threads that compute, keys and rates."""
+"""The state of a worker: its model, threads, API keys and rate limits."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ Result = TypeVar("Result")
 _TICK: Final = 0.2
 _RETRY_SECONDS: Final = 10.0
 _RELOAD_SECONDS: Final = 300.0
-_NOT_LOADED = "The model folder cannot be loaded, so the old model is served on; see the log."
-_NOT_YET = "Not all workers serve the new model yet; the log will have the result."
+_NOT_LOADED = "The model folder cannot be loaded; the old model is still served. See the log."
+_NOT_YET = "Not all workers serve the new model yet. Check the log for the result."
 
 
 class WorkQueue:
-    """Runs requests' work in threads, and refuses what would only pile up.
+    """A thread pool with a bounded queue.
 
     Parameters
     ----------
     threads : int
-        Work done at a time.
+        Number of threads.
     waiting : int
-        Work that may wait beyond that.
+        Number of jobs that may wait.
     seconds : float
-        What an answer may take, waiting included.
+        Timeout of a job, including the wait.
 
     Examples
     --------
     >>> import asyncio
-    >>> async def ask():
+    >>> async def request():
     ...     return await WorkQueue(threads=1, waiting=0, seconds=5).run(lambda: 6 * 7)
-    >>> asyncio.run(ask())
+    >>> asyncio.run(request())
     42
     """
 
@@ -63,21 +63,22 @@ class WorkQueue:
         self._held = 0
 
     async def run(self, job: Callable[[], Result]) -> Result:
-        """Run a job; a :class:`Problem` if the queue is full or the time is up."""
+        """Run a job; raise :class:`Problem` if the queue is full or on timeout."""
         if self._held >= self._capacity:
             later = {"Retry-After": "1"}
-            raise Problem(503, "The server is busy; try again in a second.", headers=later)
+            raise Problem(503, "The server is busy. Retry in a second.", headers=later)
         loop = asyncio.get_running_loop()
         self._change(+1)
         future = self._pool.submit(job)
-        # Released when the thread is done, not when the client has given up: a job that runs on
-        # after its time still takes a place, or slow work would pile up behind the limit.
+        # Released when the thread ends, not on timeout, as a job that still runs uses a thread.
         future.add_done_callback(lambda _: self._release(loop))
         try:
             async with asyncio.timeout(self._seconds):
                 return await asyncio.wrap_future(future)
         except TimeoutError:
-            message = f"The answer took longer than {self._seconds:g} s; ask for less, or later."
+            message = (
+                f"The request took longer than {self._seconds:g} s. Request fewer items, or retry."
+            )
             raise Problem(503, message, headers={"Retry-After": "5"}) from None
 
     def _release(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -90,19 +91,19 @@ class WorkQueue:
 
 
 class Service:
-    """What a worker answers with: its model, threads, keys and rates.
+    """The state of a worker: its model, threads, API keys and rate limits.
 
-    Workers agree on the model through the shared memory. One that has loaded another model from
-    the folder, after a reload or a restart, names it there; the others load the folder, too.
+    Workers agree on the model through shared memory. A worker that loads another model writes its
+    id there, and the other workers then reload the folder.
 
     Parameters
     ----------
     settings : ServerSettings
-        Of the server.
+        Settings of the server.
     memory : int
         Descriptor of the shared memory.
     number : int
-        The worker's place in it.
+        Index of the worker in it.
     """
 
     def __init__(self, settings: ServerSettings, memory: int, number: int = 0) -> None:
@@ -118,11 +119,11 @@ class Service:
         self._server: uvicorn.Server | None = None
 
     def is_stopping(self) -> bool:
-        """Return whether it takes no further requests."""
+        """Return whether the server is shutting down."""
         return self._server is not None and self._server.should_exit
 
     async def run(self, server: uvicorn.Server, listener: socket.socket) -> None:
-        """Serve until SIGTERM, or until the supervisor is gone."""
+        """Serve until SIGTERM, or until the supervisor ends."""
         self._server = server
         # uvicorn raises it again at the end.
         signal.signal(signal.SIGTERM, lambda *_: setattr(server, "should_exit", True))
@@ -142,7 +143,7 @@ class Service:
         return task
 
     async def _tend(self, server: uvicorn.Server, parent: int) -> None:
-        """Post signs of life, follow the other workers, and refresh a live model."""
+        """Send heartbeats, follow model changes of other workers, and refresh a live model."""
         while not server.started:  # noqa: ASYNC110  # uvicorn has no event
             await asyncio.sleep(_TICK / 10)
         WORKERS.set(1)
@@ -150,12 +151,12 @@ class Service:
         log(logging.INFO, "worker ready", worker=os.getpid(), model=self.model.model_id)
         work = self._spawn(self._agree())
         refreshed = time.monotonic()
-        while os.getppid() == parent:  # else nobody would restart us, so nobody needs us
+        while os.getppid() == parent:  # stop if the supervisor has died
             self._post()
-            if work.done() and self._shared["wanted"] != self.model.model_id.encode():
+            if work.done() and self._shared["target"] != self.model.model_id.encode():
                 work = self._spawn(self._follow())
             elif work.done() and time.monotonic() > refreshed + self.settings.worker_timeout / 4:
-                # An idle worker would keep the files of a live model that another has refitted.
+                # An idle worker would keep files of a model that another worker has replaced.
                 work = self._spawn(asyncio.to_thread(self.model.refresh))
                 refreshed = time.monotonic()
             await asyncio.sleep(_TICK)
@@ -166,29 +167,28 @@ class Service:
         self._shared["workers"][self._number] = row
 
     async def reload(self) -> dict[str, Any]:
-        """Load what the model folder holds now, and wait until all workers serve it."""
+        """Reload the model folder, and wait until all workers serve it."""
         if not await self._load():
             return {"problem": _NOT_LOADED}
         return await self._agree()
 
     async def _follow(self) -> None:
-        """Load what another worker has found in the folder; if it has changed again, name that."""
+        """Load the model that another worker announced; announce it if it changed again."""
         if not await self._load():
             await asyncio.sleep(_RETRY_SECONDS)
-        elif self._shared["wanted"] != self.model.model_id.encode():
+        elif self._shared["target"] != self.model.model_id.encode():
             await self._agree()
 
     async def _load(self) -> bool:
-        """Load the folder beside the model, and swap; return whether it could be loaded.
+        """Load the folder and replace the model; return whether this succeeded.
 
-        Requests under way keep the model that they began with; its files are mapped until the last
-        of them has ended.
+        Running requests keep the old model, whose files stay mapped until the last one ends.
         """
         async with self._one_load:
             try:
                 model = await asyncio.to_thread(load, self.settings.model)
             except (SurerecError, OSError, MemoryError) as error:
-                log(logging.ERROR, "model not taken over", why=str(error))
+                log(logging.ERROR, "model not loaded", reason=str(error))
                 SWAPS.labels("failed").inc()
                 return False
             if model.model_id == self.model.model_id:
@@ -197,24 +197,24 @@ class Service:
                 self.model = model
                 MODEL_TIME.set(time.time())
             del model
-            gc.collect()  # what compiling left behind may hold arrays of the old model
+            gc.collect()  # compiled code may hold arrays of the old model
             return True
 
     async def _agree(self) -> dict[str, Any]:
-        """Name this worker's model to all, and wait until they serve it."""
+        """Announce this worker's model, and wait until all workers serve it."""
         model, end = self.model.model_id.encode(), time.monotonic() + _RELOAD_SECONDS
-        changed = bool(self._shared["wanted"] != model)
-        self._shared["wanted"] = model
+        changed = bool(self._shared["target"] != model)
+        self._shared["target"] = model
         self._post()
         while True:
             served = self._shared["workers"]["model"]
             served = served[served != b""]
             if (served == model).all():
                 break
-            if self._shared["wanted"] != model or time.monotonic() > end:
+            if self._shared["target"] != model or time.monotonic() > end:
                 return {"problem": _NOT_YET}
             await asyncio.sleep(_TICK / 4)
         if changed:
             SWAPS.labels("done").inc()
-            log(logging.INFO, "model taken over", model=model.decode(), workers=len(served))
+            log(logging.INFO, "model replaced", model=model.decode(), workers=len(served))
         return {"model": model.decode(), "changed": changed, "workers": len(served)}

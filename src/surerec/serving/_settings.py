@@ -1,4 +1,4 @@
-"""All settings of the server, by flag and by environment."""
+"""Settings of the server, from options and environment variables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 def _as_origin(text: str) -> str:
     if text != "*" and not text.startswith(("http://", "https://")):
-        raise ValueError("an origin looks like https://shop.example")
+        raise ValueError("an origin is an address such as https://shop.example")
     return text.rstrip("/")
 
 
@@ -27,7 +27,7 @@ _Origins = Annotated[tuple[Annotated[str, AfterValidator(_as_origin)], ...], NoD
 
 
 class ServerSettings(BaseSettings):
-    """How the server runs; what is not given comes from ``SUREREC_SERVE_…``, else from here.
+    """Settings of the server; missing ones come from ``SUREREC_SERVE_…``, then from the defaults.
 
     Examples
     --------
@@ -41,47 +41,47 @@ class ServerSettings(BaseSettings):
     )
 
     model: Path
-    """The model folder; a link to one may be changed and reloaded."""
+    """The model folder, or a link to one."""
     host: str = Field("127.0.0.1", min_length=1)
-    """The address to listen on."""
+    """Address to listen on."""
     port: int = Field(8000, ge=0, le=65535)
-    """The port; 0 takes a free one."""
+    """Port; 0 selects a free one."""
     workers: int = Field(default_factory=lambda: min(available_threads(), 4), ge=1, le=64)
-    """Worker processes."""
+    """Number of worker processes."""
     threads: int = Field(2, ge=1, le=64)
-    """Requests that a worker computes at a time."""
+    """Threads per worker."""
     queue: int = Field(64, ge=0, le=10_000)
-    """Requests that may wait in a worker; more get 503."""
+    """Requests that may wait in a worker; further ones get 503."""
     request_timeout: float = Field(10.0, gt=0, le=600)
-    """Seconds that an answer may take to compute."""
+    """Timeout of a request, in seconds."""
     receive_timeout: float = Field(10.0, gt=0, le=600)
-    """Seconds that a request may take to arrive."""
+    """Timeout for receiving a request, in seconds."""
     keep_alive: float = Field(30.0, gt=0, le=600)
-    """Seconds that an idle connection is kept."""
+    """Seconds before an idle connection is closed."""
     shutdown_timeout: float = Field(20.0, gt=0, le=600)
-    """Seconds that requests get to end when the server stops."""
+    """Seconds for running requests when the server stops."""
     worker_timeout: float = Field(30.0, ge=1, le=600)
-    """Seconds after which a silent worker is replaced."""
+    """Seconds before an unresponsive worker is restarted."""
     max_body: int = Field(262_144, ge=1_024, le=1 << 26)
-    """Bytes that a request's body may have."""
+    """Largest request body, in bytes."""
     max_connections: int = Field(1_000, ge=1, le=100_000)
-    """Connections that a worker holds; more get 503."""
+    """Connections per worker; further ones get 503."""
     keys: Path | None = None
-    """The file of API keys; see `surerec keys`."""
+    """File of API keys; see `surerec keys`."""
     insecure_admin: bool = False
     """Accept events and admin requests without a key, on loopback."""
     rate: float = Field(100.0, gt=0, le=1e6)
-    """Requests a second for each API key."""
+    """Requests per second and API key."""
     burst: int = Field(200, ge=1, le=1_000_000)
-    """Requests that a key may make at once."""
+    """Requests that a key may send at once."""
     cors_origins: _Origins = ()
-    """Origins whose pages may call the API; with commas. None by default."""
+    """Origins that may call the API, separated by commas; none by default."""
     allowed_hosts: _Words = ()
-    """Names that clients may call the server by; with commas."""
+    """Accepted host names, separated by commas."""
     log_level: Literal["info", "warning", "error"] = "info"
-    """What is logged."""
+    """Lowest level of log messages."""
     log_format: Literal["auto", "json", "text"] = "auto"
-    """auto: text on a terminal, else JSON lines."""
+    """Log format; auto is text on a terminal and JSON lines otherwise."""
 
     @field_validator("cors_origins", "allowed_hosts", mode="before")
     @classmethod
@@ -94,13 +94,13 @@ class ServerSettings(BaseSettings):
     def _never_open(self) -> Self:
         if not self.is_loopback and self.keys is None:
             raise ValueError(
-                f"Listening on {self.host} lets others in, so API keys are needed: make one with "
-                "`surerec keys create FILE --name NAME` and give --keys FILE"
+                f"Listening on {self.host}, which other machines can reach, needs API keys. Create "
+                "one with `surerec keys create FILE --name NAME` and pass --keys FILE"
             )
         if self.insecure_admin and self.keys is not None:
             raise ValueError(
-                "--insecure-admin works without --keys only: with keys, events and admin requests "
-                "need one of that scope"
+                "--insecure-admin cannot be combined with --keys. Use a key with the scope events "
+                "or admin"
             )
         return self
 
@@ -116,10 +116,10 @@ class ServerSettings(BaseSettings):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The names that a ``Host`` header may have; none means any.
+        """Accepted values of the ``Host`` header; empty means any.
 
-        On loopback without keys a web page could otherwise point a name of its own at this
-        machine and read people's histories through a visitor's browser.
+        On loopback without keys, a web site could otherwise resolve its own name to this machine
+        and read user histories through a visitor's browser (DNS rebinding).
         """
         if self.allowed_hosts or not self.is_loopback or self.keys is not None:
             return self.allowed_hosts
@@ -127,24 +127,24 @@ class ServerSettings(BaseSettings):
 
 
 def read_settings(**given: Any) -> ServerSettings:
-    """Return the server's settings, from flags, then the environment, then the defaults.
+    """Return the settings, from options, then the environment, then the defaults.
 
     Parameters
     ----------
     **given
-        What the flags say; None means not given.
+        Values of the options; None means not given.
 
     Raises
     ------
     InputError
-        If a setting cannot be used; the sentence names its flag and its variable.
+        If a setting is invalid; the message names its option and its variable.
 
     Examples
     --------
     >>> read_settings(model="films", port=99999)
     Traceback (most recent call last):
     ...
-    surerec.errors.InputError: --port (SUREREC_SERVE_PORT) is 99999: input should be less than ...
+    surerec.errors.InputError: --port (SUREREC_SERVE_PORT) is 99999. Input should be less than ...
     """
     try:
         return ServerSettings(**{name: value for name, value in given.items() if value is not None})
@@ -155,5 +155,4 @@ def read_settings(**given: Any) -> ServerSettings:
             raise InputError(f"{message}.") from None
         name = str(first["loc"][0])
         flag, variable = f"--{name.replace('_', '-')}", f"{ENV_PREFIX}{name.upper()}"
-        words = message[:1].lower() + message[1:]
-        raise InputError(f"{flag} ({variable}) is {first['input']!r}: {words}.") from None
+        raise InputError(f"{flag} ({variable}) is {first['input']!r}. {message}.") from None

@@ -1,4 +1,4 @@
-"""The supervisor keeps the workers alive; the memory that it shares with them."""
+"""The supervisor of the worker processes, and their shared memory."""
 
 from __future__ import annotations
 
@@ -40,39 +40,39 @@ _LONGEST_PAUSE: Final = 30.0
 _BEYOND_SHUTDOWN: Final = 5.0
 _SHARED: Final = np.dtype(
     [
-        ("wanted", "S12"),  # the id of the model that all workers should serve
-        ("workers", [("seen", np.float64), ("model", "S12")], 64),  # when alive, and what it serves
+        ("target", "S12"),  # id of the model that all workers should serve
+        ("workers", [("seen", np.float64), ("model", "S12")], 64),  # heartbeat and served model
         ("rates", [("key", np.uint64), ("due", np.float64)], 1024),
     ]
 )
 
 
 def shared_memory() -> IO[bytes]:
-    """Return the memory of all processes: a file without a name, whose descriptor they inherit."""
-    file = TemporaryFile()  # noqa: SIM115  # held as long as the server runs
+    """Return memory shared by all processes: an unnamed file whose descriptor they inherit."""
+    file = TemporaryFile()  # noqa: SIM115  # open while the server runs
     os.ftruncate(file.fileno(), _SHARED.itemsize)
     return file
 
 
 def attach(descriptor: int) -> Any:
-    """Return a view of the shared memory: "wanted", "workers" and "rates"."""
+    """Return a view of the shared memory: "target", "workers" and "rates"."""
     return np.frombuffer(mmap.mmap(descriptor, _SHARED.itemsize), dtype=_SHARED)[0]
 
 
 class RateLimits:
-    """How soon each key may ask again (the generic cell rate algorithm).
+    """Rate limits of API keys (generic cell rate algorithm).
 
-    A slot holds the time at which a key's requests so far would have been due at the allowed rate;
-    a key may run ahead of it by `burst` requests.
+    A slot holds the time at which the requests of a key would be due at the allowed rate. A key may
+    be ahead of it by `burst` requests.
 
     Parameters
     ----------
     descriptor : int
-        Of what :func:`shared_memory` made.
+        Descriptor of the :func:`shared_memory`.
     rate : float
-        Requests a second.
+        Requests per second.
     burst : int
-        Requests that may come at once.
+        Requests that may arrive at once.
 
     Examples
     --------
@@ -89,18 +89,18 @@ class RateLimits:
         self._ahead = burst * self._gap
 
     def wait(self, key_id: str, now: float | None = None) -> float:
-        """Count a request; return 0, or the seconds after which it would be allowed."""
-        # The monotonic clock is the system's: the same in all workers.
+        """Count a request and return 0, or return the seconds until it is allowed."""
+        # All processes share the monotonic clock.
         at = time.monotonic() if now is None else now
         tag = int.from_bytes(hashlib.blake2b(key_id.encode(), digest_size=8).digest(), "little")
         fcntl.lockf(self._descriptor, fcntl.LOCK_EX)
         try:
             known = np.flatnonzero(self._slots["key"] == tag)
-            # A new key takes a free slot, or the longest unused.
+            # A new key gets a free slot, or the one unused for longest.
             place = known[0] if len(known) else np.argmin(self._slots["due"])
             due = max(at, float(self._slots["due"][place])) if len(known) else at
             excess = due + self._gap - at - self._ahead
-            if excess > 1e-9:  # noqa: PLR2004  # sums of gaps are not exact
+            if excess > 1e-9:  # noqa: PLR2004  # rounding errors
                 return excess
             self._slots[place] = tag, due + self._gap
             return 0.0
@@ -109,26 +109,26 @@ class RateLimits:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket; InputError if the address or the port cannot be had."""
+    """Return a listening socket; raise InputError if the address or port is not available."""
     kind, flags = socket.SOCK_STREAM, socket.AI_PASSIVE
     try:
         found = socket.getaddrinfo(host.strip("[]"), port, type=kind, flags=flags)
         family, _, _, _, address = found[0]
         listener = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
     except OSError as error:
-        why = str(error.strerror).partition(" (")[0]  # behind which Python repeats the address
+        why = str(error.strerror).partition(" (")[0]  # Python appends the address
         raise InputError(
-            f"Cannot listen on {host}, port {port} ({why}); choose another --host, such as "
-            "127.0.0.1, or another --port, 0 for a free one."
+            f"Cannot listen on {host}, port {port} ({why}). Use another --host, such as "
+            "127.0.0.1, or another --port, or --port 0 for a free one."
         ) from None
     if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; accepted connections inherit it
-        # A client that asks and never reads would hold the answer in memory for hours.
+        # Otherwise a client that never reads keeps its response in memory for hours.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNACKNOWLEDGED_MS)
     return listener
 
 
 def _url_of(listener: socket.socket) -> str:
-    """Return the address as a browser takes it."""
+    """Return the address as a URL."""
     host, port = listener.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # not bound
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
@@ -136,7 +136,7 @@ def _url_of(listener: socket.socket) -> str:
 
 @dataclass
 class _Place:
-    """The place of one worker, which is filled again when its process ends."""
+    """A slot for a worker, whose process is restarted when it ends."""
 
     number: int
     process: subprocess.Popen[bytes] | None = None
@@ -146,17 +146,16 @@ class _Place:
 
 
 class Supervisor:
-    """Runs the workers until it is asked to stop.
+    """Runs the workers until SIGTERM or SIGINT, which stop it gracefully.
 
-    SIGTERM and SIGINT stop it gracefully; SIGHUP makes the workers load what the model folder
-    holds now.
+    SIGHUP makes the workers reload the model folder.
 
     Parameters
     ----------
     settings : ServerSettings
-        Of the server.
+        Settings of the server.
     listener : socket
-        That the workers accept from.
+        Listening socket of all workers.
     memory : int
         Descriptor of the :func:`shared_memory`.
     """
@@ -170,22 +169,22 @@ class Supervisor:
         self._stopping = self._was_ready = self._failed = False
 
     def run(self, on_ready: Callable[[str], None]) -> None:
-        """Serve until stopped; InputError if the model cannot be loaded or no worker can start.
+        """Serve until stopped; raise InputError if the model cannot be loaded or workers fail.
 
         Parameters
         ----------
         on_ready : callable
-            Called once with the server's address, when all workers answer.
+            Called once with the address of the server, when all workers are ready.
         """
-        stop, reload = self._ask_to_stop, self._ask_to_reload
+        stop, reload = self._on_stop, self._on_reload
         handlers = {signal.SIGTERM: stop, signal.SIGINT: stop, signal.SIGHUP: reload}
         before = {number: signal.signal(number, each) for number, each in handlers.items()}
         try:
             model = load(self._settings.model)
-            self._shared["wanted"] = model.model_id.encode()
+            self._shared["target"] = model.model_id.encode()
             model.close()
             del model
-            gc.collect()  # what compiling left behind may hold arrays of it
+            gc.collect()  # compiled code may hold its arrays
             while not self._stopping:
                 for place in self._places:
                     self._attend(place)
@@ -198,27 +197,27 @@ class Supervisor:
             for number, handler in before.items():
                 signal.signal(number, handler)
         if self._failed:
-            raise InputError("The workers cannot start; the log above has the reason.")
+            raise InputError("The workers cannot start. See the log above for the reason.")
 
-    def _ask_to_stop(self, *_: Any) -> None:
-        for place in self._places if self._stopping else ():  # asked twice: it must be quick
+    def _on_stop(self, *_: Any) -> None:
+        for place in self._places if self._stopping else ():  # a second signal: stop at once
             if place.process is not None:
                 place.process.kill()
         self._stopping = True
 
-    def _ask_to_reload(self, *_: Any) -> None:
-        """Ask one worker, which brings the others along; one that is loading will anyway."""
+    def _on_reload(self, *_: Any) -> None:
+        """Signal one worker, which announces the new model to the others."""
         for place in self._places:
             if place.process is not None and self._seen(place):
                 place.process.send_signal(signal.SIGHUP)
                 break
 
     def _seen(self, place: _Place) -> float:
-        """Return when a worker last gave a sign of life; 0 until it answers."""
+        """Return the time of a worker's last heartbeat; 0 before the first."""
         return float(self._shared["workers"]["seen"][place.number])
 
     def _attend(self, place: _Place) -> None:
-        """Fill a place, and end a worker that hangs; one that ended is replaced, soon or later."""
+        """Start a missing worker, kill a hanging one, and schedule the restart of an ended one."""
         now, process = time.monotonic(), place.process
         if process is None:
             if now >= place.not_before:
@@ -247,8 +246,8 @@ class Supervisor:
     def _start(self, number: int) -> subprocess.Popen[bytes]:
         """Start a worker process.
 
-        A new interpreter, not a fork: threads of polars do not survive a fork. In a session of its
-        own, so that Ctrl-C reaches only the supervisor, which lets it end what it is doing.
+        It is a new interpreter, as threads of polars do not survive a fork. It has its own session,
+        so that Ctrl-C reaches only the supervisor, which stops workers gracefully.
         """
         share = max(1, available_threads() // self._settings.workers)
         descriptors = {"listener": self._listener.fileno(), "memory": self._memory}

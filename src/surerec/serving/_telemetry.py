@@ -1,7 +1,7 @@
-"""Structured logs without personal data, and the metrics of all workers for Prometheus.
+"""Structured logs without personal data, and Prometheus metrics of all workers.
 
-``PROMETHEUS_MULTIPROC_DIR`` must be set before this is imported: prometheus-client then keeps each
-process's numbers in files there, so that those of a worker that died still count.
+``PROMETHEUS_MULTIPROC_DIR`` must be set before the import. prometheus-client then stores the
+numbers of each process in files, so that those of dead workers still count.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _PACKAGE: Final = Path(__file__).parents[1]
 def log(level: int, event: str, /, **fields: Any) -> None:
     """Log an event with its fields.
 
-    Callers give counts, times, names of routes and keys' public ids; never a path that was asked
-    for, an address, a user, an item or a title.
+    Fields are counts, times, route names and public key ids; never request paths, addresses, user
+    ids, item ids or titles.
     """
     _LOGGER.log(level, event, extra={"fields": fields})
 
 
 def configure(level: str, style: str) -> None:
-    """Send our lines and uvicorn's warnings to stderr: as JSON lines, or as text on a terminal."""
+    """Log to stderr, as JSON lines or as text on a terminal; include uvicorn's warnings."""
     as_text = style == "text" or (style == "auto" and sys.stderr.isatty())
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_LogLines(as_text=as_text))
@@ -44,7 +44,7 @@ def configure(level: str, style: str) -> None:
 
 
 def error_fields(error: BaseException) -> dict[str, Any]:
-    """Return the type and the place of an error, without its message, which may name a user.
+    """Return type and location of an error, without its message, which may contain a user id.
 
     Examples
     --------
@@ -96,29 +96,29 @@ def _gauge(name: str, text: str, *labels: str, of_workers: _Mode = "mostrecent")
 REQUESTS = _counter("surerec_requests", "Requests answered.", "method", "route", "status")
 _TIMES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 SECONDS = Histogram(
-    "surerec_request_seconds", "From head to answer.", ["route"], buckets=_TIMES, registry=None
+    "surerec_request_seconds", "Duration of requests.", ["route"], buckets=_TIMES, registry=None
 )
-REFUSED = _counter("surerec_refused", "Requests refused before they were computed.", "reason")
-HELD = _gauge("surerec_work_held", "Requests computed or waiting.", of_workers="livesum")
+REFUSED = _counter("surerec_refused", "Requests refused before any computation.", "reason")
+HELD = _gauge("surerec_work_held", "Requests running or waiting.", of_workers="livesum")
 MODEL_TIME = _gauge(
-    "surerec_model_taken_over_timestamp_seconds", "Of the oldest served.", of_workers="livemin"
+    "surerec_model_loaded_timestamp_seconds", "Load time of the oldest model.", of_workers="livemin"
 )
-SWAPS = _counter("surerec_model_swaps", "Takeovers of a new model by the whole server.", "result")
-RESTARTS = _counter("surerec_worker_restarts", "Workers that ended and were replaced.")
-WORKERS = _gauge("surerec_workers_ready", "Workers that answer.", of_workers="livesum")
-EVENTS = _counter("surerec_events", "Events sent: judged, or why not; again.", "verdict")
-ALERTS = _counter("surerec_alarms", "Alarms that events raised.")
-OBSERVED = _gauge("surerec_promise_delivered", "Share of events inside the sets.", "confidence")
-JUDGED = _gauge("surerec_promise_judged_events", "Events that the promise was judged on.")
+SWAPS = _counter("surerec_model_swaps", "Replacements of the model in all workers.", "result")
+RESTARTS = _counter("surerec_worker_restarts", "Workers that were restarted.")
+WORKERS = _gauge("surerec_workers_ready", "Workers that are ready.", of_workers="livesum")
+EVENTS = _counter("surerec_events", "Events by outcome.", "outcome")
+ALERTS = _counter("surerec_alerts", "Alerts raised by events.")
+OBSERVED = _gauge("surerec_live_observed", "Share of events inside the sets.", "confidence")
+EVALUATED = _gauge("surerec_live_evaluated_events", "Evaluated events.")
 BY_USER_DAY = _gauge(
-    "surerec_promise_observed_by_user_day", "With each user and day counted once.", "confidence"
+    "surerec_live_observed_by_user_day", "Each user and day counts once.", "confidence"
 )
-USER_DAYS = _gauge("surerec_promise_user_days", "Days of users with a judged event.")
-HEAVIEST = _gauge("surerec_heaviest_users_share", "Of the heaviest 1% in this day's events.")
+USER_DAYS = _gauge("surerec_live_user_days", "User days with an evaluated event.")
+HEAVIEST = _gauge("surerec_live_heaviest_users_share", "Share of the heaviest 1%.")
 
 
 def exposition() -> bytes:
-    """Return all metrics in Prometheus' text format."""
+    """Return all metrics in the text format of Prometheus."""
     registry = prometheus.CollectorRegistry()
     multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     return prometheus.generate_latest(registry)

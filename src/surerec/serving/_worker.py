@@ -1,4 +1,4 @@
-"""A worker process: the application, and one event loop that answers; the supervisor starts it."""
+"""A worker process, which the supervisor starts: the application and its event loop."""
 
 from __future__ import annotations
 
@@ -34,47 +34,48 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-_CANNOT_SERVE: Final = 3  # the exit code of a worker that could not load its model
+_CANNOT_SERVE: Final = 3  # exit code of a worker that cannot load its model
 _ACCEPTED_AT_ONCE: Final = 4
 _PROBLEM: Final = {
-    "description": "A problem; its detail is one sentence for the caller.",
+    "description": "Error; `detail` says what is wrong and how to fix it.",
     "content": {PROBLEM_TYPE: {"schema": TypeAdapter(ProblemDetail).json_schema()}},
 }
-_DESCRIPTION: Final = """Recommendation sets with a confidence that you can trust.
+_DESCRIPTION: Final = """Recommendation sets with statistical guarantees.
 
-Users and items go by their own ids. What is asked about a user is posted, so that no id ends up
-in a log. Errors are `application/problem+json` with one sentence in `detail`."""
+Users and items are identified by their ids in the data. Requests about users are sent with POST,
+so that no id appears in a log. Errors are `application/problem+json`; `detail` says what is wrong
+and how to fix it."""
 
 
 def create_app(service: Service) -> Gate:
-    """Return the ASGI application: the operations, and around them what every request passes.
+    """Return the ASGI application: the API behind the gate.
 
     Parameters
     ----------
     service : Service
-        What the operations answer with.
+        State of the worker.
     """
-    # The version is the API's: a client need not know which surerec runs here.
+    # The version of the API; clients do not see the version of surerec.
     api = FastAPI(
         title="surerec",
         version="1",
         description=_DESCRIPTION,
         docs_url=None,
         redoc_url=None,
-        redirect_slashes=False,  # a redirect would repeat whatever Host the request had
+        redirect_slashes=False,  # a redirect would echo the Host header
         responses={"4XX": _PROBLEM, "5XX": _PROBLEM},
     )
     api.state.service = service
-    # Described here, checked by the gate.
+    # For the description only; the gate checks keys.
     key = HTTPBearer(
-        scheme_name="key", description="Made by `surerec keys create`.", auto_error=False
+        scheme_name="key", description="API key created by `surerec keys create`.", auto_error=False
     )
     api.include_router(router, dependencies=[Security(key)] if service.settings.keys else None)
     api.include_router(public)
     api.router.routes.extend(_page_routes())
     for kind in (RequestValidationError, InputError, StoreError, HTTPException, Exception):
         api.add_exception_handler(kind, _answer_error)
-    api.openapi()  # made before the first request asks for it
+    api.openapi()  # built before the first request
     return Gate(api, service)
 
 
@@ -85,7 +86,7 @@ async def _answer_error(_: Request, error: Any) -> Response:
 
 
 def _page_routes() -> list[Route | Mount]:
-    # Our files, and plotly's JavaScript from its installed wheel.
+    # Files of the page, and plotly's JavaScript from its installed wheel.
     ours, plotly = Path(__file__).parent / "static", ("plotly", "package_data")
     files = StaticFiles(directory=ours, packages=[plotly])
 
@@ -100,24 +101,24 @@ class _SharedSocket(socket.socket):
     """The listening socket of all workers."""
 
     def listen(self, backlog: int = 0) -> None:
-        """Leave the queue as the supervisor set it.
+        """Keep the backlog of the supervisor.
 
-        asyncio takes its backlog for two things: the queue's length, and how many connections one
-        worker accepts in a row, which should be few, so that the others get some.
+        asyncio uses its backlog also as the number of connections that a worker accepts at once,
+        which should be small, so that all workers get connections.
         """
 
 
 def main() -> int:
-    """Run a worker; started by the supervisor only."""
+    """Run a worker process."""
     given = json.loads(sys.argv[1])
-    # A progress bar is for a person at a terminal, not for a log.
+    # No progress bars in the log.
     os.environ["TTY_COMPATIBLE"] = "0"
     settings = ServerSettings.model_validate(given["settings"])
     configure(settings.log_level, settings.log_format)
     try:
         service = Service(settings, given["memory"], given["number"])
     except SurerecError as error:
-        log(logging.ERROR, "worker cannot serve", why=str(error))
+        log(logging.ERROR, "worker cannot serve", reason=str(error))
         return _CANNOT_SERVE
     config = uvicorn.Config(
         create_app(service),
@@ -130,7 +131,7 @@ def main() -> int:
         server_header=False,
         proxy_headers=False,
         backlog=_ACCEPTED_AT_ONCE,
-        timeout_keep_alive=settings.keep_alive,  # type: ignore[arg-type]  # any number will do
+        timeout_keep_alive=settings.keep_alive,  # type: ignore[arg-type]  # a float works
         timeout_graceful_shutdown=settings.shutdown_timeout,  # type: ignore[arg-type]
     )
     listener = _SharedSocket(fileno=given["listener"])

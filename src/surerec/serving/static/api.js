@@ -1,4 +1,4 @@
-// Talking to the server: keys, problems in words, and a patient second try when it is busy.
+// Requests to the server, with API key, error messages and retries when it is busy.
 
 const KEY = "surerec-key";
 const TRIES = 3;
@@ -6,7 +6,7 @@ const TRIES = 3;
 export class ApiError extends Error {
   constructor(status, message) {
     super(message);
-    this.status = status; // 0: no answer at all
+    this.status = status; // 0: no response
   }
 }
 
@@ -21,7 +21,7 @@ async function once(path, options) {
     return await fetch(path, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ApiError(0, "The server does not answer.");
+    throw new ApiError(0, "The server does not answer. Check that it runs.");
   }
 }
 
@@ -47,7 +47,7 @@ async function call(path, { body, signal } = {}) {
     try {
       detail = (await response.json()).detail ?? detail;
     } catch {
-      // not ours, perhaps a proxy's: the status must do
+      // not JSON, perhaps from a proxy
     }
     throw new ApiError(response.status, detail);
   }

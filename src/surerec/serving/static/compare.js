@@ -1,39 +1,39 @@
-// A second recommender beside the first: what it promises the same person, and what only one has.
+// Comparison with a second recommender for the same user.
 
 import { byId, count, items, later, make, sentence, show } from "./dom.js";
 import * as api from "./api.js";
-import * as cut from "./cut.js";
+import * as threshold from "./threshold.js";
 import * as url from "./state.js";
 import { explainProbability, itemList } from "./list.js";
 
-const MOST_ROWS = 10_000; // as many as the server gives: two sets are compared item by item
+const MOST_ROWS = 10_000; // limit of the server; sets are compared item by item
 
 export function comparison({ state, headlineOf, onChange, onReady, onError }) {
   let answer = null;
   let request;
-  let promiseRequest;
-  let wanted = 0;
-  const list = itemList({ id: "beside-items", more: "beside-more", onError, onMore: (_, then) => {
+  let guaranteeRequest;
+  let requestedLevel = "";
+  const list = itemList({ id: "second-items", more: "second-more", onError, onMore: (_, then) => {
     onReady();
     then();
   } });
 
-  const isOn = () => state.beside !== "" && state.mode !== "group";
+  const isOn = () => state.compare !== "" && state.mode !== "group";
   const ids = (some) =>
-    new Set(cut.places(some, state.confidence).map((place) => String(some.items.item_id[place])));
+    new Set(threshold.places(some, state.confidence).map((place) => String(some.items.item_id[place])));
 
   function lay() {
     document.body.classList.toggle("comparing", answer !== null);
-    show(byId("beside-card"), answer !== null);
+    show(byId("second-card"), answer !== null);
     show(byId("set-head"), answer !== null);
     show(byId("overlap"), answer !== null);
   }
 
   function head(place, some) {
-    const name = some.asked.recommender;
+    const name = some.query.recommender;
     const nothing = some.guarantee?.holds === false;
-    const size = cut.size(some, state.confidence);
-    byId(place).classList.toggle("nothing-promised", nothing);
+    const size = threshold.size(some, state.confidence);
+    byId(place).classList.toggle("no-guarantee", nothing);
     byId(place).replaceChildren(
       make("p", { className: "headline", text: sentence(headlineOf(name)) }),
       make("p", { className: "hint", text: name }),
@@ -43,19 +43,19 @@ export function comparison({ state, headlineOf, onChange, onReady, onError }) {
     );
   }
 
-  // What it says at this confidence; the same question as the page asks of the first. It goes to who gave
-  // the answer: by the time it is sent, another recommender may have been chosen.
-  const askPromise = later(180, async () => {
+  // Requests the guarantee at this confidence from the recommender of the answer, as another one may be
+  // selected by then.
+  const requestGuarantee = later(180, async () => {
     const about = answer;
     if (!about) return;
-    promiseRequest?.abort();
-    promiseRequest = new AbortController();
+    guaranteeRequest?.abort();
+    guaranteeRequest = new AbortController();
     let level = about.gives_confidence ? { confidence: state.confidence } : {};
     if (about.guarantees_precision) level = { precision: state.precision };
     try {
-      const told = await api.guarantee({ ...about.asked, ...level }, promiseRequest.signal);
-      about.guarantee = told.guarantee;
-      about.shown = told.full_size;
+      const response = await api.guarantee({ ...about.query, ...level }, guaranteeRequest.signal);
+      about.guarantee = response.guarantee;
+      about.shown = response.full_size;
     } catch (error) {
       if (error.name === "AbortError") return;
       about.shown = 0;
@@ -65,19 +65,19 @@ export function comparison({ state, headlineOf, onChange, onReady, onError }) {
       }
       about.guarantee = { sentence: error.message };
     }
-    wanted = levelNow();
+    requestedLevel = levelNow();
     if (about === answer) onReady();
   });
   const levelNow = () => `${state.confidence} ${state.precision}`;
 
-  byId("beside").addEventListener("change", (event) => {
-    state.beside = event.target.value;
+  byId("compare").addEventListener("change", (event) => {
+    state.compare = event.target.value;
     onChange();
   });
 
   function clear() {
     request?.abort();
-    promiseRequest?.abort();
+    guaranteeRequest?.abort();
     answer = null;
     list.clear();
     lay();
@@ -85,16 +85,16 @@ export function comparison({ state, headlineOf, onChange, onReady, onError }) {
 
   return {
     clear,
-    // How many items of the first to ask for, so that both can be compared.
+    // Number of items of the first set to request for a comparison.
     rows: (usual) => (isOn() ? MOST_ROWS : usual),
     offer(card) {
       const others = card.recommenders.map(({ name }) => name).filter((name) => name !== state.recommender);
-      if (!others.includes(state.beside)) state.beside = "";
-      byId("beside").replaceChildren(
-        make("option", { value: "", text: "nothing" }),
+      if (!others.includes(state.compare)) state.compare = "";
+      byId("compare").replaceChildren(
+        make("option", { value: "", text: "None" }),
         ...others.map((name) => make("option", { value: name, "data-recommender": name })),
       );
-      byId("beside").value = state.beside;
+      byId("compare").value = state.compare;
     },
     async assess() {
       if (!isOn()) {
@@ -103,18 +103,18 @@ export function comparison({ state, headlineOf, onChange, onReady, onError }) {
       }
       request?.abort();
       request = new AbortController();
-      answer = null; // what is shown may be about somebody else: nothing is compared until this is answered
+      answer = null; // no comparison until the answer for the current user arrives
       try {
-        const asked = { ...url.asked(state), recommender: state.beside };
-        const found = await api.entryConfidences({ ...asked, limit: MOST_ROWS }, request.signal);
-        found.asked = asked;
-        list.take(found);
+        const query = { ...url.query(state), recommender: state.compare };
+        const found = await api.entryConfidences({ ...query, limit: MOST_ROWS }, request.signal);
+        found.query = query;
+        list.load(found);
         list.restart();
         answer = found;
         lay();
         if (found.gives_confidence) byId("confidence").disabled = false;
         if (found.guarantees_precision) show(byId("precision-row"), true);
-        explainProbability("beside-about", "beside-probability", found.about_probability);
+        explainProbability("second-about", "second-probability", found.about_probability);
         onReady();
       } catch (error) {
         if (error.name === "AbortError") return;
@@ -122,13 +122,13 @@ export function comparison({ state, headlineOf, onChange, onReady, onError }) {
         onError(error);
       }
     },
-    // Draws the second set, and gives the ids in it: null where there is none.
+    // Draws the second set and returns its ids; null without a second set.
     draw(first) {
       if (!answer) return null;
-      if (wanted !== levelNow() || answer.guarantee === undefined) askPromise();
+      if (requestedLevel !== levelNow() || answer.guarantee === undefined) requestGuarantee();
       head("set-head", first);
-      head("beside-head", answer);
-      list.draw(cut.places(answer, state.confidence), cut.size(answer, state.confidence));
+      head("second-head", answer);
+      list.draw(threshold.places(answer, state.confidence), threshold.size(answer, state.confidence));
       const mine = ids(first);
       const theirs = ids(answer);
       list.mark(mine);

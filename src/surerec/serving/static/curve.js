@@ -1,13 +1,13 @@
-// The curve of set size against confidence, drawn by plotly, which is fetched when it is first needed.
+// The curve of set size by confidence, drawn by plotly, which is loaded at its first use.
 
 import { byId, count, eachFrame, percent } from "./dom.js";
 import { HIGHEST, LOWEST } from "./state.js";
-import { size } from "./cut.js";
+import { size } from "./threshold.js";
 
 let plotly;
 
-// While it loads, plotly writes a style element for its maps, which our content policy refuses with an
-// error in the console. We draw no maps: it gets an element without effect instead.
+// While loading, plotly adds a style element for maps, which the content security policy refuses with a
+// console error. The page has no maps, so plotly gets an element without effect.
 function withoutStyleElements() {
   const create = document.createElement;
   document.createElement = function createElement(tag, ...rest) {
@@ -28,7 +28,7 @@ function fetchPlotly() {
     script.addEventListener("error", () => {
       restore();
       plotly = undefined;
-      reject(new Error("The chart could not be loaded."));
+      reject(new Error("The chart cannot be loaded. Reload the page."));
     });
     document.head.append(script);
   });
@@ -62,7 +62,7 @@ export function sizeCurve({ onPick }) {
     return {
       data: [
         { x, y, mode: "lines", line: { shape: "hv", color: accent, width: 2.5 }, fill: "tozeroy",
-          fillcolor: colour("--accent-wash"), hovertemplate: "%{x:.1f} %: %{y:,} items<extra></extra>" },
+          fillcolor: colour("--accent-wash"), hovertemplate: "%{x:.1f}%: %{y:,} items<extra></extra>" },
         { x: [100 * confidence], y: [size(answer, confidence)], mode: "markers", hoverinfo: "skip",
           marker: { color: accent, size: 13, line: { color: colour("--card"), width: 3 } } },
       ],
@@ -70,7 +70,7 @@ export function sizeCurve({ onPick }) {
         margin: { l: 44, r: 10, t: 8, b: 34 }, height: 260, showlegend: false, hovermode: "x", hoverdistance: -1,
         paper_bgcolor: "transparent", plot_bgcolor: "transparent",
         font: { family: "inherit", color: text },
-        xaxis: { ...axis, range: [100 * LOWEST - 1, 100 * HIGHEST + 1], ticksuffix: " %", nticks: 6,
+        xaxis: { ...axis, range: [100 * LOWEST - 1, 100 * HIGHEST + 1], ticksuffix: "%", nticks: 6,
                  ticks: "outside", ticklen: 6, tickcolor: "transparent" },
         yaxis: { ...axis, rangemode: "tozero", nticks: 5, separatethousands: true },
         hoverlabel: { bgcolor: colour("--ink"), bordercolor: colour("--ink"),
@@ -85,7 +85,7 @@ export function sizeCurve({ onPick }) {
     const { answer } = current;
     try {
       const Plotly = await fetchPlotly();
-      if (current?.answer !== answer || !answer.gives_confidence) return;  // cleared or asked again since
+      if (current?.answer !== answer || !answer.gives_confidence) return;  // cleared or replaced meanwhile
       const { data, layout } = figure(answer, current.confidence);
       await Plotly.react(place, data, layout, { displayModeBar: false, responsive: true });
       if (!drawn) {
@@ -115,11 +115,11 @@ export function sizeCurve({ onPick }) {
     place.setAttribute("aria-label", answer.gives_confidence
       ? `A curve from ${count(size(answer, LOWEST))} items at ${percent(LOWEST)} to ` +
         `${count(size(answer, HIGHEST))} at ${percent(HIGHEST)}; now ${count(inSet)} at ${percent(confidence)}.`
-      : "This recommender ranks all items; there is no curve.");
+      : "This recommender only ranks items, without a curve.");
   }
 
   return {
-    take(answer, confidence) {
+    load(answer, confidence) {
       current = { answer, confidence };
       describe();
       if (answer.gives_confidence) draw();

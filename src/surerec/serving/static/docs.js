@@ -1,4 +1,4 @@
-// The API's reference, from its own OpenAPI description.
+// Reference of the API, from its OpenAPI description.
 
 import { byId, make } from "./dom.js";
 import { themeButton } from "./theme.js";
@@ -16,23 +16,23 @@ function resolve(schema, all) {
 }
 
 function kind(schema, all) {
-  if (!schema) return "anything";
+  if (!schema) return "any";
   if (schema.anyOf) return [...new Set(schema.anyOf.map((arm) => kind(arm, all)))].join(" | ");
   if (schema.$ref) return schema.$ref.split("/").at(-1);
   if (schema.type === "array") return `list of ${kind(schema.items, all)}`;
-  return [schema.type ?? "anything"].flat().join(" | ");
+  return [schema.type ?? "any"].flat().join(" | ");
 }
 
 function fields(schema, all) {
   const needed = schema.required ?? [];
   const rows = Object.entries(schema.properties ?? {}).map(([name, about]) => {
-    const told = resolve(about, all);
+    const field = resolve(about, all);
     const fallback = about.default ?? null;
     const extra = fallback === null || fallback.length === 0 ? "" : ` (${JSON.stringify(fallback)})`;
     return make("tr", {},
       make("td", {}, make("code", { text: name + (needed.includes(name) ? " *" : "") })),
       make("td", { text: kind(about, all) + extra }),
-      prose("td", about.description ?? told.description ?? ""));
+      prose("td", about.description ?? field.description ?? ""));
   });
   return make("div", { className: "scroll" },
     make("table", { className: "fields" }, make("tbody", {}, ...rows)));
@@ -65,15 +65,15 @@ function operation(path, method, about, all) {
   if (about.parameters) {
     const asSchema = { properties: Object.fromEntries(about.parameters.map((one) =>
       [one.name, { ...one.schema, description: one.description }])) };
-    inside.append(make("h3", { text: "In the address" }), fields(asSchema, all));
+    inside.append(make("h3", { text: "Query parameters" }), fields(asSchema, all));
   }
   if (body) inside.append(make("h3", { text: "Body" }), fields(body, all));
-  inside.append(make("h3", { text: `Answer, ${type}` }));
+  inside.append(make("h3", { text: `Response, ${type}` }));
   if (shape?.properties) inside.append(fields(shape, all));
   const problems = Object.entries(about.responses).filter(([status]) => status !== "200")
     .map(([status, { description }]) => make("tr", {},
       make("td", {}, make("code", { text: status })), make("td", { text: description })));
-  inside.append(make("h3", { text: "Problems, application/problem+json" }),
+  inside.append(make("h3", { text: "Errors, application/problem+json" }),
     make("table", { className: "fields" }, make("tbody", {}, ...problems)));
   return make("details", {},
     make("summary", {}, make("span", { className: "method", text: method.toUpperCase() }),
@@ -99,7 +99,7 @@ async function start() {
       make("details", { id: name }, make("summary", {}, make("code", { text: name })),
         make("div", { className: "inside" }, make("p", { text: shape.description ?? "" }), fields(shape, all)))));
   } catch {
-    place.append(make("p", { className: "error", text: "The description could not be loaded; is the server running?" }));
+    place.append(make("p", { className: "error", text: "The description cannot be loaded. Check that the server runs." }));
   }
 }
 

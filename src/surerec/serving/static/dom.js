@@ -1,4 +1,4 @@
-// Small helpers for the page. Text always goes in by textContent: a title is never markup.
+// Helpers of the page. Text is always set by textContent, so that titles are never markup.
 
 export const byId = (id) => document.getElementById(id);
 
@@ -17,7 +17,7 @@ export function show(element, visible) {
   element.hidden = !visible;
 }
 
-// Titles, or ids where there is none; two items with one title are told apart by their ids.
+// Titles, or ids without a title; equal titles get their id as a suffix.
 export function named(ids, titles) {
   const seen = new Map();
   for (const title of titles) seen.set(title, (seen.get(title) ?? 0) + 1);
@@ -28,7 +28,7 @@ export function named(ids, titles) {
   });
 }
 
-// A closed selector may cut its text: hovering shows all of it.
+// The tooltip of a select shows its whole text, which may be truncated.
 export function hoverText(select) {
   select.title = select.selectedOptions[0]?.textContent ?? "";
 }
@@ -37,7 +37,7 @@ const whole = new Intl.NumberFormat("en");
 export const count = (number) => whole.format(number);
 
 export const percent = (share, digits = 1) =>
-  `${(100 * share).toFixed(digits).replace(/\.?0+$/, "")} %`;
+  `${(100 * share).toFixed(digits).replace(/\.?0+$/, "")}%`;
 
 export const sentence = (words) => `${words[0].toUpperCase()}${words.slice(1)}.`;
 

@@ -1,4 +1,4 @@
-// All candidates as a field of dots, best first; those in the set are lit. For the eye only.
+// All candidates as dots, best first; those in the set are highlighted. Decoration only.
 
 import { byId, eachFrame } from "./dom.js";
 
@@ -24,7 +24,7 @@ export function dotField() {
     const pen = canvas.getContext("2d");
     pen.scale(ratio, ratio);
     for (let dot = 0; dot < dots; dot += 1) {
-      // Column by column, so that the lit part grows from left to right.
+      // Column by column, so that the highlighted part grows from left to right.
       const x = Math.floor(dot / rows) * GAP + GAP / 2;
       const y = (dot % rows) * GAP + GAP / 2;
       pen.fillStyle = dot < lit ? on : off;

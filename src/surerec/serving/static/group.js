@@ -1,45 +1,45 @@
-// The panel of a group: who is in it, and what each of them gets.
+// The group panel: members, guarantee and satisfaction.
 
 import { byId, make, named, percent, show } from "./dom.js";
 
 const GUARANTEE_KINDS = {
-  any: "what any member takes",
-  most: "what most of them take",
-  all: "what all of them take",
-  worst: "what the worst-served takes",
-  "hit-any": "a hit for at least one of them",
-  "hit-all": "a hit that all of them take",
-  mean: "what everyone takes (twice the mean of p-values)",
-  geometric: "what everyone takes (geometric mean)",
-  harmonic: "what everyone takes (harmonic mean)",
-  bonferroni: "what everyone takes (Bonferroni)",
-  maximum: "what someone takes (largest p-value)",
+  any: "items that any member consumes",
+  most: "items that most members consume",
+  all: "items that all members consume",
+  worst: "items of the worst-served member",
+  "hit-any": "a hit for at least one member",
+  "hit-all": "a hit for all members",
+  mean: "items of all members (twice the mean p-value)",
+  geometric: "items of all members (geometric mean)",
+  harmonic: "items of all members (harmonic mean)",
+  bonferroni: "items of all members (Bonferroni)",
+  maximum: "items of some member (largest p-value)",
 };
 const LARGEST = { most: 4, all: 2, "hit-all": 2 };
 
 export const memberName = (member, place) => member.user ?? `member ${place + 1}`;
 
 export function groupPanel({ state, titles, onChange }) {
-  let active = -1; // whose titles are being added
+  let active = -1; // member whose history is edited
   let offered = [];
   let sizes = [];
 
   function draw() {
     byId("members").replaceChildren(...state.members.map(row));
     show(byId("mode-history"), state.mode === "history" || (state.mode === "group" && active >= 0));
-    const known = sizes.length ? `This model knows groups of ${sizes.join(", ")}.` : "";
-    byId("group-hint").textContent = `Add known users by id, or people by what they took. ${known}`;
-    promises();
+    const known = sizes.length ? `Calibrated group sizes: ${sizes.join(", ")}.` : "";
+    byId("group-hint").textContent = `Add users by id, or new users by their history. ${known}`;
+    drawGuarantees();
   }
 
-  function promises() {
+  function drawGuarantees() {
     const n = state.members.length;
     const now = offered.filter((name) => n <= (LARGEST[name] ?? Infinity));
     if (!now.includes(state.group_guarantee)) state.group_guarantee = now[0] ?? "";
-    byId("group_guarantee").replaceChildren(
+    byId("group-guarantee").replaceChildren(
       ...now.map((name) => make("option", { value: name, text: GUARANTEE_KINDS[name] ?? name })),
     );
-    byId("group_guarantee").value = state.group_guarantee;
+    byId("group-guarantee").value = state.group_guarantee;
   }
 
   function row(member, place) {
@@ -52,9 +52,9 @@ export function groupPanel({ state, titles, onChange }) {
       onChange();
     });
     const words = member.user === undefined
-      ? named(member.history, member.history.map((id) => titles.get(id))).join(", ") || "search a title below"
-      : "a user of the data";
-    const text = make("span", {}, make("strong", { text: name }), make("span", { className: "hint took", text: words }));
+      ? named(member.history, member.history.map((id) => titles.get(id))).join(", ") || "add titles below"
+      : "user in the data";
+    const text = make("span", {}, make("strong", { text: name }), make("span", { className: "hint consumed", text: words }));
     const parts = [text];
     if (member.user === undefined) {
       const more = make("button", { type: "button", className: "quiet", text: active === place ? "Done" : "Add titles",
@@ -86,14 +86,14 @@ export function groupPanel({ state, titles, onChange }) {
     onChange();
   });
 
-  byId("group_guarantee").addEventListener("change", (event) => {
+  byId("group-guarantee").addEventListener("change", (event) => {
     state.group_guarantee = event.target.value;
     onChange();
   });
 
   return {
     draw,
-    // A title that was found belongs to whoever is being described.
+    // Adds a search result to the member that is being edited.
     add(id) {
       const member = state.members[active];
       if (!member || member.history.includes(id)) return;
@@ -109,16 +109,16 @@ export function groupPanel({ state, titles, onChange }) {
       if (state.mode === "group") draw();
       return offered.length > 0;
     },
-    // How well each member is served by the set, the least served in words too.
-    serve(told) {
-      show(byId("served"), Boolean(told));
-      if (!told) return;
+    // Shows the satisfaction of each member, and marks the least served.
+    serve(response) {
+      show(byId("served"), Boolean(response));
+      if (!response) return;
       byId("served-list").replaceChildren(
-        ...told.members.map(({ member, satisfaction }) => {
+        ...response.members.map(({ member, satisfaction }) => {
           const share = satisfaction ?? 0;
           const fill = make("span", { className: "fill" });
           fill.style.width = `${100 * share}%`;
-          const least = member === told.least_served && told.members.some((m) => m.satisfaction !== satisfaction);
+          const least = member === response.least_served && response.members.some((m) => m.satisfaction !== satisfaction);
           return make("li", { className: least ? "least" : "" },
             make("span", { text: String(member) }),
             make("span", { className: "bar", role: "img", "aria-label": `${member}: ${percent(share, 0)}` }, fill),

@@ -1,11 +1,11 @@
-// The set as a list: titles, how probable or where they come in, as bars, and why.
+// The set as a list: title, probability or entry confidence, and explanation of each item.
 
 import { byId, count, make, named, percent, show } from "./dom.js";
 import * as api from "./api.js";
 import { LOWEST } from "./state.js";
 
 const STEP = 50;
-const LONGEST = 20_000; // milliseconds that a reason may take
+const LONGEST = 20_000; // timeout of an explanation, in milliseconds
 
 function bar(share, className, label) {
   const inner = make("span", { className: "fill" });
@@ -13,30 +13,30 @@ function bar(share, className, label) {
   return make("span", { className: `bar ${className}`, role: "img", "aria-label": label }, inner);
 }
 
-// Below the dial's lowest confidence nobody can go: such an item is there whatever is chosen.
-const comesIn = (entry) => (entry < LOWEST ? "in every set" : `in above ${percent(entry)}`);
+// Items below the lowest confidence of the slider are in every set that can be selected.
+const entryText = (entry) => (entry < LOWEST ? "in every set" : `above ${percent(entry)}`);
 
-// What is known of an item: how probably it is taken, a p-value, where it comes in, or a rank only.
+// Probability, p-value or entry confidence of an item; null if it has only a rank.
 function measure(items, place) {
   const p = items.p_value?.[place] ?? null; // some recommenders have none
   const entry = items.entry_confidence[place];
-  const chance = items.probability[place];
-  if (chance !== null) {
-    const text = percent(chance);
-    return { share: chance, text, label: `taken with a probability of ${text}` };
+  const probability = items.probability[place];
+  if (probability !== null) {
+    const text = percent(probability);
+    return { share: probability, text, label: `consumed with a probability of ${text}` };
   }
   if (entry === null) return null;
   const value = p === null ? "" : `, p-value ${p.toFixed(3)}`;
-  const label = `comes in above a confidence of ${percent(entry)}${value}`;
-  return { share: p ?? 1 - entry, text: comesIn(entry), label, enters: true };
+  const label = `in the set above a confidence of ${percent(entry)}${value}`;
+  return { share: p ?? 1 - entry, text: entryText(entry), label, enters: true };
 }
 
-// What an item is worth to each member of a group: a bar for each of them.
+// Rank of an item for each member of a group, as bars.
 function worth(values, members) {
   const rows = values.map((value, place) => {
     const name = String(members[place]);
     return make("span", { className: "worth" }, make("span", { className: "name", text: name, title: name, "aria-hidden": "true" }),
-      bar(value, "m", `${name}: ${percent(value, 0)} of the way to their best item`));
+      bar(value, "m", `${name}: ${percent(value, 0)} on a scale where the best item has 100%`));
   });
   return make("span", { className: "members-worth" }, ...rows);
 }
@@ -53,7 +53,7 @@ function reasonsByMember(why) {
 }
 
 function reasons(why) {
-  if (!why.because.length) return [make("p", { text: "Nothing is known that speaks for it." })];
+  if (!why.because.length) return [make("p", { text: "No earlier item supports it." })];
   const names = named(why.because.map((row) => row.item_id), why.because.map((row) => row.title));
   const rows = why.because.map((row, place) => {
     const support = Math.max(1, row.support);
@@ -65,20 +65,20 @@ function reasons(why) {
       "li",
       {},
       make("p", {}, make("strong", { text: `${count(row.later)} of ${count(row.support)}` }),
-           ` who took `, make("cite", { text: names[place] }),
-           ` took this later; ${count(row.earlier)} had taken it before.`),
+           ` users who consumed `, make("cite", { text: names[place] }),
+           ` consumed this later; ${count(row.earlier)} consumed it earlier.`),
       make("span", { className: "bar two", role: "img",
                      "aria-label": `${percent(row.later / support)} later, ${percent(row.earlier / support)} before` },
            after, before),
     );
   });
   const legend = make("p", { className: "legend", "aria-hidden": "true" },
-    make("span", { className: "swatch" }), "took it later",
-    make("span", { className: "swatch before" }), "had taken it before");
+    make("span", { className: "swatch" }), "consumed it later",
+    make("span", { className: "swatch before" }), "consumed it earlier");
   return [legend, make("ul", { className: "reasons" }, ...rows)];
 }
 
-// What the numbers beside the items mean, for who wants to know.
+// Explanation of the probabilities.
 export function explainProbability(place, text, words) {
   byId(text).textContent = words;
   show(byId(place), words !== "");
@@ -89,7 +89,7 @@ export function itemList({ id: name, more: moreId, onMore, onError }) {
   const more = byId(moreId);
   let answer;
   let names = [];
-  let wanted = STEP;
+  let limit = STEP;
   let placesShown = [];
 
   async function toggle(button, panel, id) {
@@ -98,10 +98,10 @@ export function itemList({ id: name, more: moreId, onMore, onError }) {
     show(panel, !open);
     if (open || panel.childElementCount) return;
     panel.append(make("p", { className: "hint", text: "Counting …" }));
-    const { asked } = answer;
-    const patience = AbortSignal.timeout(LONGEST); // so that nobody looks at "Counting …" for ever
+    const { query } = answer;
+    const patience = AbortSignal.timeout(LONGEST); 
     try {
-      const about = { ...asked, item_list: undefined, item: id, limit: asked.group ? 3 : 6 };
+      const about = { ...query, item_list: undefined, item: id, limit: query.group ? 3 : 6 };
       const why = await api.explanation(about, patience);
       panel.replaceChildren(...(why.members ? reasonsByMember(why) : reasons(why)));
     } catch (error) {
@@ -138,9 +138,9 @@ export function itemList({ id: name, more: moreId, onMore, onError }) {
     return item;
   }
 
-  // Ranked sets are nested, so moving the slider adds to the end or takes from it.
+  // Sets are nested, so a change of the confidence adds or removes items at the end.
   function draw(places, size) {
-    const visible = places.slice(0, wanted);
+    const visible = places.slice(0, limit);
     let same = 0;
     while (same < visible.length && same < placesShown.length && visible[same] === placesShown[same]) {
       same += 1;
@@ -154,27 +154,27 @@ export function itemList({ id: name, more: moreId, onMore, onError }) {
   }
 
   more.addEventListener("click", () => {
-    wanted += STEP;
+    limit += STEP;
     const first = list.childElementCount;
-    onMore(wanted, () => list.children[first]?.querySelector("button")?.focus());
+    onMore(limit, () => list.children[first]?.querySelector("button")?.focus());
   });
 
   return {
     draw,
-    // Marks what another set does not have; without another, nothing.
+    // Marks the items that the other set does not contain.
     mark(elsewhere) {
       for (const item of list.children) {
         item.classList.toggle("only", Boolean(elsewhere) && !elsewhere.has(item.dataset.id));
       }
     },
-    take(newAnswer) {
+    load(newAnswer) {
       answer = newAnswer;
       names = named(answer.items.item_id, answer.items.title);
       placesShown = [];
       list.replaceChildren();
     },
     restart() {
-      wanted = STEP;
+      limit = STEP;
     },
     clear() {
       placesShown = [];

@@ -1,18 +1,18 @@
-// The page: who, how sure, and what then is in the set.
+// The page: user, confidence and recommendation set.
 
 import { byId, count, hoverText, items, later, make, percent, sentence, show } from "./dom.js";
 import * as api from "./api.js";
-import * as cut from "./cut.js";
+import * as threshold from "./threshold.js";
 import { comparison } from "./compare.js";
-import * as promise from "./promise.js";
+import * as live from "./live.js";
 import * as url from "./state.js";
 import { dotField } from "./field.js";
-import { failing } from "./failing.js";
+import { notices } from "./notice.js";
 import { explainProbability, itemList } from "./list.js";
 import { sizeCurve } from "./curve.js";
 import { titleSearch } from "./search.js";
 import { themeButton } from "./theme.js";
-import { whoPanel } from "./who.js";
+import { userPanel } from "./user.js";
 
 const FIRST_ROWS = 500;
 const MOST_ROWS = 10_000;
@@ -20,18 +20,18 @@ const MOST_ROWS = 10_000;
 const slider = byId("confidence");
 const state = url.read();
 let card = null;
-let answer = null; // entry confidences of everything, for the present person
+let answer = null; // entry confidences of all items for the current user
 let rows = FIRST_ROWS;
 let request;
 let guaranteeRequest;
 
-const { failed, noticed } = failing({ onRetry: start });
+const { failed, noticed } = notices({ onRetry: start });
 const field = dotField();
 const curve = sizeCurve({ onPick: setConfidence });
 const list = itemList({ id: "items", more: "more", onMore: showMore, onError: failed });
-const beside = comparison({ state, headlineOf, onChange: personChanged, onReady: showConfidence, onError: failed });
-const who = whoPanel({ state, onChange: personChanged });
-titleSearch({ onChoose: who.add, onError: failed });
+const second = comparison({ state, headlineOf, onChange: queryChanged, onReady: showConfidence, onError: failed });
+const panel = userPanel({ state, onChange: queryChanged });
+titleSearch({ onChoose: panel.add, onError: failed });
 document.addEventListener("change", ({ target }) => {
   if (target.tagName === "SELECT") hoverText(target);
 });
@@ -41,10 +41,10 @@ themeButton(() => {
 });
 
 const say = later(500, (text) => {
-  byId("said").textContent = text;
+  byId("announcement").textContent = text;
 });
 
-// ---- Confidence: everything here is local, so that the slider never waits.
+// ---- Confidence: computed locally, so that the slider never waits.
 
 function setConfidence(confidence) {
   const near = Math.round(confidence * 200) / 200;
@@ -57,7 +57,7 @@ function confidenceMoved() {
   showConfidence();
   curve.move(state.confidence);
   saveSoon();
-  askGuaranteeSoon();
+  requestGuaranteeSoon();
 }
 
 function showConfidence() {
@@ -69,12 +69,12 @@ function showConfidence() {
     slider.setAttribute("aria-valuetext", at);
     return;
   }
-  const size = cut.size(answer, state.confidence);
+  const size = threshold.size(answer, state.confidence);
   byId("size").textContent = count(size);
   byId("size-of").textContent = `of ${items(answer.n_candidates)}`;
   field.set(size, answer.n_candidates);
-  list.draw(cut.places(answer, state.confidence), size);
-  list.mark(beside.draw(answer));
+  list.draw(threshold.places(answer, state.confidence), size);
+  list.mark(second.draw(answer));
   const words = hint(size);
   byId("set-hint").textContent = words;
   slider.setAttribute("aria-valuetext", `${at}, ${count(size)} of ${items(answer.n_candidates)}`);
@@ -84,20 +84,20 @@ function showConfidence() {
 function hint(size) {
   if (answer.guarantees_precision) {
     if (answer.shown === undefined) return "";
-    return size === 0 ? "Empty: nothing is likely enough to be shown to this person." : `${items(size)}, the likeliest first.`;
+    return size === 0 ? "Empty: no item is likely enough for this user." : `${items(size)}, most likely first.`;
   }
-  if (!answer.gives_confidence) return "All items, ranked; this recommender knows no confidence.";
-  if (cut.everythingQualifies(answer, state.confidence)) {
-    return `At this confidence nothing can be left out: this profile supports ${percent(answer.highest_confidence)} at most.`;
+  if (!answer.gives_confidence) return "All items, ranked; this recommender has no confidence.";
+  if (threshold.everythingQualifies(answer, state.confidence)) {
+    return `At this confidence every item is in the set: this history supports at most ${percent(answer.highest_confidence)}.`;
   }
-  if (size === 0) return "Empty: nothing conforms well enough. Move the confidence up.";
-  return `${items(size)}, the best matches first.`;
+  if (size === 0) return "Empty: no item conforms. Increase the confidence.";
+  return `${items(size)}, best first.`;
 }
 
 const saveSoon = later(150, () => url.write(state));
-const askGuaranteeSoon = later(180, askGuarantee);
+const requestGuaranteeSoon = later(180, requestGuarantee);
 
-async function askGuarantee() {
+async function requestGuarantee() {
   if (!answer) return;
   guaranteeRequest?.abort();
   guaranteeRequest = new AbortController();
@@ -105,33 +105,33 @@ async function askGuarantee() {
   if (answer.guarantees_precision) level = { precision: state.precision };
   const about = answer;
   try {
-    // As the answer was asked for, not as the page stands by now: another answer may be on its way.
-    const told = await api.guarantee({ ...about.asked, ...level }, guaranteeRequest.signal);
-    about.guarantee = told.guarantee;
+    // The query of the answer, not of the page, which may already wait for another answer.
+    const response = await api.guarantee({ ...about.query, ...level }, guaranteeRequest.signal);
+    about.guarantee = response.guarantee;
     byId("guarantee").textContent = about.guarantee.sentence;
-    if (about === answer) list.mark(beside.draw(answer));
-    showWhetherPromised(about.guarantee.holds);
-    who.serve(told.members ? told : null);
-    about.shown = told.full_size;
+    if (about === answer) list.mark(second.draw(answer));
+    showWhetherGuaranteed(about.guarantee.holds);
+    panel.serve(response.members ? response : null);
+    about.shown = response.full_size;
   } catch (error) {
     if (error.name === "AbortError") return;
     about.shown = 0;
-    // A precision that cannot be reached: the sentence says what can.
+    // The precision cannot be reached; the message says which one can.
     if (about.guarantees_precision && error.status === 422) byId("guarantee").textContent = error.message;
     else failed(error);
   }
   if (about.guarantees_precision && about === answer) showConfidence();
 }
 
-// A number that nothing stands behind is grey, and says so.
-function showWhetherPromised(holds) {
-  byId("dial").classList.toggle("nothing-promised", !holds);
-  show(byId("unpromised"), !holds && Boolean(answer?.gives_confidence));
+// A confidence without a guarantee is grey and marked.
+function showWhetherGuaranteed(holds) {
+  byId("dial").classList.toggle("no-guarantee", !holds);
+  show(byId("guarantee-note"), !holds && Boolean(answer?.gives_confidence));
 }
 
-// ---- The person: one request brings all that every confidence needs.
+// ---- User: one request returns the data for all confidences.
 
-function personChanged() {
+function queryChanged() {
   if (card) showLists();
   rows = FIRST_ROWS;
   list.restart();
@@ -141,7 +141,7 @@ function personChanged() {
 
 async function assess() {
   request?.abort();
-  who.complain("");
+  panel.complain("");
   if (!url.isAbout(state)) {
     forget();
     return;
@@ -149,19 +149,19 @@ async function assess() {
   request = new AbortController();
   document.body.classList.add("waiting");
   try {
-    const asked = url.asked(state);
-    answer = await api.entryConfidences({ ...asked, limit: beside.rows(rows) }, request.signal);
-    answer.asked = asked;
-    list.take(answer);
-    beside.assess();
+    const query = url.query(state);
+    answer = await api.entryConfidences({ ...query, limit: second.rows(rows) }, request.signal);
+    answer.query = query;
+    list.load(answer);
+    second.assess();
     showAnswer();
     noticed("");
   } catch (error) {
     if (error.name === "AbortError") return;
-    const aboutThem = state.mode === "group" && error.status === 409; // such as a size without promise
-    if (error.status === 404 || error.status === 422 || aboutThem) {
+    const aboutGroup = state.mode === "group" && error.status === 409; // such as a size without guarantee
+    if (error.status === 404 || error.status === 422 || aboutGroup) {
       forget();
-      who.complain(error.message);
+      panel.complain(error.message);
     } else {
       failed(error);
     }
@@ -171,15 +171,15 @@ async function assess() {
 }
 
 function showAnswer() {
-  who.show(answer);
+  panel.show(answer);
   slider.disabled = !answer.gives_confidence;
   show(byId("precision-row"), answer.guarantees_precision);
   explainProbability("about", "about-probability", answer.about_probability);
   showConfidence();
   showSupport();
-  curve.take(answer, state.confidence);
+  curve.load(answer, state.confidence);
   facts();
-  askGuarantee();
+  requestGuarantee();
 }
 
 function showSupport() {
@@ -190,24 +190,24 @@ function showSupport() {
   mark.style.setProperty("--at", (100 * highest - 50) / 49);
   let words = "";
   if (answer.gives_confidence && highest < url.HIGHEST) {
-    words = `this profile supports ${percent(highest)} at most`;
+    words = `this history supports at most ${percent(highest)}`;
   }
   byId("support-text").textContent = words;
 }
 
 function facts() {
-  const told = [
-    ["Taken", items(answer.history_length)],
+  const entries = [
+    ["History", items(answer.history_length)],
     ["Candidates", items(answer.n_candidates)],
   ];
   if (answer.gives_confidence) {
-    told.push(["Highest confidence", percent(answer.highest_confidence, 1)]);
+    entries.push(["Highest confidence", percent(answer.highest_confidence, 1)]);
     for (const at of [0.5, 0.8, 0.9, 0.95]) {
-      told.push([`In the set at ${percent(at)}`, count(cut.size(answer, at))]);
+      entries.push([`In the set at ${percent(at)}`, count(threshold.size(answer, at))]);
     }
   }
   byId("facts").replaceChildren(
-    ...told.flatMap(([name, value]) => [make("dt", { text: name }), make("dd", { text: value })]),
+    ...entries.flatMap(([name, value]) => [make("dt", { text: name }), make("dd", { text: value })]),
   );
 }
 
@@ -215,18 +215,18 @@ function forget() {
   answer = null;
   guaranteeRequest?.abort();
   list.clear();
-  beside.clear();
+  second.clear();
   curve.clear();
   field.clear();
-  who.show(null);
-  who.serve(null);
+  panel.show(null);
+  panel.serve(null);
   slider.disabled = false;
   byId("size").textContent = "–";
   byId("size-of").textContent = "items in the set";
-  byId("set-hint").textContent = "Add something that was taken, or name a user, and the set appears here.";
+  byId("set-hint").textContent = "Add items to the history or enter a user id to see the set.";
   if (card) describeRecommender();
   byId("support-text").textContent = "";
-  showWhetherPromised(true);
+  showWhetherGuaranteed(true);
   explainProbability("about", "about-probability", "");
   show(byId("precision-row"), false);
   show(byId("support-mark"), false);
@@ -234,8 +234,8 @@ function forget() {
   showConfidence();
 }
 
-async function showMore(wanted, then) {
-  if (wanted > rows && rows < Math.min(MOST_ROWS, answer.n_candidates)) {
+async function showMore(limit, then) {
+  if (limit > rows && rows < Math.min(MOST_ROWS, answer.n_candidates)) {
     rows = Math.min(MOST_ROWS, 4 * rows);
     await assess();
   } else {
@@ -253,17 +253,17 @@ byId("share").addEventListener("click", async () => {
   } catch {
     button.textContent = "See the address bar"; // no clipboard without https
   }
-  byId("said").textContent = "The link is ready to be shared.";
+  byId("announcement").textContent = "The link is copied.";
   setTimeout(() => {
     button.textContent = "Copy link";
   }, 2000);
 });
 
-// ---- The beginning.
+// ---- Start.
 
 function showModel() {
   byId("model").textContent =
-    `${card.data ?? "A model"} · ${count(card.counts.users)} users · ${count(card.counts.items)} items`;
+    `${card.data ?? "Model"} · ${count(card.counts.users)} users · ${count(card.counts.items)} items`;
   const select = byId("recommender");
   select.replaceChildren(
     ...card.recommenders.map(({ name }) => make("option", { value: name, "data-recommender": name })),
@@ -271,13 +271,13 @@ function showModel() {
   const names = card.recommenders.map(({ name }) => name);
   if (!names.includes(state.recommender)) state.recommender = names[0];
   select.value = state.recommender;
-  beside.offer(card);
+  second.offer(card);
   nameRecommenders();
   showLists();
   describeRecommender();
 }
 
-// By what they promise at this confidence; who gives it stands below, in small print.
+// Recommenders are labelled by their guarantee at this confidence.
 function headlineOf(name) {
   const { headline } = card.recommenders.find((each) => each.name === name) ?? card.recommenders[0];
   return headline.replace("90%", percent(state.confidence));
@@ -288,7 +288,7 @@ function nameRecommenders() {
   card.recommenders.forEach(({ name }, place) => {
     const alike = words.filter((other) => other === words[place]).length > 1;
     for (const option of document.querySelectorAll(`option[data-recommender="${CSS.escape(name)}"]`)) {
-      option.textContent = (alike ? `${name}: ` : "") + words[place]; // first, as a selector cuts the end
+      option.textContent = (alike ? `${name}: ` : "") + words[place]; // first, as a select truncates the end
     }
   });
   document.querySelectorAll("select").forEach(hoverText);
@@ -297,15 +297,15 @@ function nameRecommenders() {
 
 function showLists() {
   const chosen = card.recommenders.find(({ name }) => name === state.recommender);
-  who.offer(chosen);
-  const { lists } = chosen;
-  if (!lists.includes(state.among)) state.among = "";
-  const options = [make("option", { value: "", text: "all items" })];
+  panel.offer(chosen);
+  const { item_lists: lists } = chosen;
+  if (!lists.includes(state.itemList)) state.itemList = "";
+  const options = [make("option", { value: "", text: "All items" })];
   options.push(...lists.map((name) => make("option", { value: name, text: name })));
-  byId("among").replaceChildren(...options);
-  byId("among").value = state.among;
-  show(byId("among-row"), lists.length > 0 && state.mode !== "group");
-  show(byId("beside-row"), card.recommenders.length > 1 && state.mode !== "group");
+  byId("item-list").replaceChildren(...options);
+  byId("item-list").value = state.itemList;
+  show(byId("item-list-row"), lists.length > 0 && state.mode !== "group");
+  show(byId("compare-row"), card.recommenders.length > 1 && state.mode !== "group");
 }
 
 function describeRecommender() {
@@ -315,30 +315,30 @@ function describeRecommender() {
     `${chosen.name}: ${chosen.kind}${typeof measure === "string" ? ` with ${measure}` : ""}`;
   const { level: confidence, history_length: length, sentence } = chosen.guarantee;
   if (answer) return;
-  // Until somebody is chosen, what is promised to somebody who took popular items.
+  // Without a user, an example guarantee.
   byId("guarantee").textContent =
-    confidence === null ? sentence : `For example, at ${percent(confidence)}, to somebody who took ${items(length)}: ${sentence}`;
+    confidence === null ? sentence : `Example at ${percent(confidence)}, for a history of ${items(length)}: ${sentence}`;
 }
 
 byId("recommender").addEventListener("change", (event) => {
   state.recommender = event.target.value;
-  beside.offer(card);
+  second.offer(card);
   nameRecommenders();
   showLists();
   describeRecommender();
-  personChanged();
+  queryChanged();
 });
 
-byId("among").addEventListener("change", (event) => {
-  state.among = event.target.value;
-  personChanged();
+byId("item-list").addEventListener("change", (event) => {
+  state.itemList = event.target.value;
+  queryChanged();
 });
 
 byId("precision").addEventListener("input", (event) => {
   state.precision = event.target.valueAsNumber / 100;
   byId("precision-value").textContent = percent(state.precision);
   saveSoon();
-  askGuaranteeSoon();
+  requestGuaranteeSoon();
 });
 
 slider.addEventListener("input", () => {
@@ -355,13 +355,13 @@ async function start() {
   slider.value = 100 * state.confidence;
   byId("precision").value = 100 * state.precision;
   byId("precision-value").textContent = percent(state.precision);
-  who.reset();
+  panel.reset();
   showConfidence();
   try {
     card = await api.model();
     noticed("");
     showModel();
-    await Promise.all([assess(), who.suggest(), promise.follow(card)]);
+    await Promise.all([assess(), panel.suggest(), live.follow(card)]);
   } catch (error) {
     failed(error);
   }

@@ -1,4 +1,4 @@
-// The title search: a combobox that a keyboard and a screen reader can use.
+// The title search, a combobox for keyboards and screen readers.
 
 import { byId, count, later, make, named, show } from "./dom.js";
 import * as api from "./api.js";
@@ -48,7 +48,7 @@ export function titleSearch({ onChoose, onError }) {
         "li",
         { role: "option", id: `found-${place}`, "aria-selected": "false" },
         make("span", {}, make("span", { text: names[place] }), ...genres(item.genres)),
-        make("span", { className: "faint", text: `${count(item.support)} people` }),
+        make("span", { className: "faint", text: `${count(item.support)} users` }),
       );
       // Before the field loses its focus, which would close the list.
       option.addEventListener("pointerdown", (event) => {
@@ -59,7 +59,7 @@ export function titleSearch({ onChoose, onError }) {
     });
     if (!options.length) {
       options.push(make("li", { className: "none", role: "option", "aria-disabled": "true",
-                                text: "No title has these words." }));
+                                text: "No title contains these words." }));
     }
     list.replaceChildren(...options);
     show(list, true);

@@ -1,26 +1,26 @@
-// What the page shows, kept in the address behind "#": it can be shared, and as browsers never send
-// that part, no id of a person gets into a server's log.
+// State of the page, kept in the fragment of the address. It can be shared, and browsers do not send
+// fragments, so that no user id gets into a server log.
 
 export const LOWEST = 0.5;
 export const HIGHEST = 0.99;
 
 export function read() {
-  const asked = new URLSearchParams(location.hash.slice(1));
-  const user = asked.get("user");
-  const confidence = Number(asked.get("confidence"));
-  const members = asked.getAll("member").map(readMember).filter(Boolean);
+  const query = new URLSearchParams(location.hash.slice(1));
+  const user = query.get("user");
+  const confidence = Number(query.get("confidence"));
+  const members = query.getAll("member").map(readMember).filter(Boolean);
   let mode = user === null ? "history" : "user";
   if (members.length) mode = "group";
   return {
     mode,
     members,
-    group_guarantee: asked.get("group_guarantee") ?? "",
+    group_guarantee: query.get("group_guarantee") ?? "",
     user: user ?? "",
-    history: asked.getAll("item"),
-    recommender: asked.get("recommender"),
-    beside: asked.get("beside") ?? "",
-    among: asked.get("among") ?? "",
-    precision: Number(asked.get("precision")) || 0.3,
+    history: query.getAll("item"),
+    recommender: query.get("recommender"),
+    compare: query.get("compare") ?? "",
+    itemList: query.get("item_list") ?? "",
+    precision: Number(query.get("precision")) || 0.3,
     confidence:
       confidence > 0 && confidence < 1 ? Math.min(HIGHEST, Math.max(LOWEST, confidence)) : 0.9,
   };
@@ -34,7 +34,7 @@ function readMember(text) {
   return null;
 }
 
-// A link that was cut or typed may hold a "%" that encodes nothing: then it stands for itself.
+// A truncated or edited link may contain an invalid "%" sequence, which is kept as it is.
 function decoded(text) {
   try {
     return decodeURIComponent(text);
@@ -47,21 +47,21 @@ const writeMember = (member) =>
   member.user === undefined ? `items:${member.history.map(encodeURIComponent).join(",")}` : `user:${member.user}`;
 
 export function write(state) {
-  const told = new URLSearchParams();
+  const params = new URLSearchParams();
   if (state.mode === "group") {
-    for (const member of state.members) told.append("member", writeMember(member));
-    if (state.group_guarantee) told.set("group_guarantee", state.group_guarantee);
+    for (const member of state.members) params.append("member", writeMember(member));
+    if (state.group_guarantee) params.set("group_guarantee", state.group_guarantee);
   } else if (state.mode === "user") {
-    if (state.user) told.set("user", state.user);
+    if (state.user) params.set("user", state.user);
   } else {
-    for (const item of state.history) told.append("item", item);
+    for (const item of state.history) params.append("item", item);
   }
-  if (state.recommender) told.set("recommender", state.recommender);
-  if (state.beside) told.set("beside", state.beside);
-  if (state.among) told.set("among", state.among);
-  told.set("precision", String(state.precision));
-  told.set("confidence", String(state.confidence));
-  history.replaceState(null, "", `#${told}`);
+  if (state.recommender) params.set("recommender", state.recommender);
+  if (state.compare) params.set("compare", state.compare);
+  if (state.itemList) params.set("item_list", state.itemList);
+  params.set("precision", String(state.precision));
+  params.set("confidence", String(state.confidence));
+  history.replaceState(null, "", `#${params}`);
 }
 
 export function isAbout(state) {
@@ -71,13 +71,13 @@ export function isAbout(state) {
   return state.mode === "user" ? state.user !== "" : state.history.length > 0;
 }
 
-// The person and the recommender, as the API takes them: a copy, which stays as it was asked.
-export function asked(state) {
+// User and recommender of the state as fields of an API request; a copy.
+export function query(state) {
   if (state.mode === "group") {
-    const promised = state.group_guarantee ? { group_guarantee: state.group_guarantee } : {};
-    return { group: structuredClone(state.members), recommender: state.recommender, ...promised };
+    const kind = state.group_guarantee ? { group_guarantee: state.group_guarantee } : {};
+    return { group: structuredClone(state.members), recommender: state.recommender, ...kind };
   }
-  const who = state.mode === "user" ? { user: state.user } : { history: [...state.history] };
-  const among = state.among ? { item_list: state.among } : {};
-  return { ...who, recommender: state.recommender, ...among };
+  const user = state.mode === "user" ? { user: state.user } : { history: [...state.history] };
+  const list = state.itemList ? { item_list: state.itemList } : {};
+  return { ...user, recommender: state.recommender, ...list };
 }

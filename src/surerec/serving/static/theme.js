@@ -1,4 +1,4 @@
-// Light or dark: as the system has it, until somebody chooses.
+// Light or dark colours, by default those of the system.
 
 import { byId } from "./dom.js";
 

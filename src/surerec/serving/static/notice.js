@@ -1,11 +1,11 @@
-// What can go wrong, said above the page: no key, no server.
+// Errors above the page, such as a missing key or an unavailable server.
 
 import { byId, show } from "./dom.js";
 import * as api from "./api.js";
 
-const AGAIN = 2000; // milliseconds
+const RETRY = 2000; // milliseconds
 
-export function failing({ onRetry }) {
+export function notices({ onRetry }) {
   function noticed(text) {
     byId("notice-text").textContent = text;
     show(byId("notice"), text !== "");
@@ -18,14 +18,14 @@ export function failing({ onRetry }) {
       askKey();
       return;
     }
-    noticed(error.status === 0 ? "The server does not answer. Trying again …" : error.message);
-    if (error.status === 0) setTimeout(retryIfAlive, AGAIN);
+    noticed(error.status === 0 ? "The server does not answer. Retrying …" : error.message);
+    if (error.status === 0) setTimeout(retryIfAlive, RETRY);
   }
 
   async function retryIfAlive() {
     if (byId("notice").hidden) return;
     if (await api.isAlive()) onRetry();
-    else setTimeout(retryIfAlive, AGAIN);
+    else setTimeout(retryIfAlive, RETRY);
   }
 
   function askKey() {

@@ -1,11 +1,11 @@
-// Cutting the set here, without the server: an item is in at every confidence above its entry
-// confidence, and not at it. The server's own border has the same tolerance.
+// The set at a confidence, computed locally: an item is in the set at every confidence above its
+// entry confidence. The tolerance is that of the library.
 
 const TOLERANCE = 1e-9;
 
 export const isIn = (entry, confidence) => entry < confidence - TOLERANCE;
 
-// How many items are in the set, from the curve of all of them.
+// Size of the set, from the curve of all items.
 export function size(answer, confidence) {
   if (answer.guarantees_precision) return answer.shown ?? 0;
   if (!answer.gives_confidence) return answer.n_candidates;
@@ -20,11 +20,11 @@ export function size(answer, confidence) {
   return low === 0 ? 0 : sizes[low - 1];
 }
 
-// The places, among the items that were sent, of those in the set.
+// Positions, in the received items, of those in the set.
 export function places(answer, confidence) {
   const entries = answer.items.entry_confidence;
   const all = entries.map((_, place) => place);
-  // A list of promised precision is the beginning of the ranking; the server says how much of it.
+  // With a precision guarantee, the set is the top of the ranking; the server returns its length.
   if (answer.guarantees_precision) return all.slice(0, answer.shown ?? 0);
   return answer.gives_confidence ? all.filter((place) => isIn(entries[place], confidence)) : all;
 }

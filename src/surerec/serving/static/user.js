@@ -1,4 +1,4 @@
-// The panel that says for whom: a list that is built, or a user of the data.
+// The user panel: a history, a user of the data, or a group.
 
 import { byId, items, make, named, show } from "./dom.js";
 import * as api from "./api.js";
@@ -7,8 +7,8 @@ import { groupPanel } from "./group.js";
 const MOST_SHOWN = 12;
 const narrow = window.matchMedia("(max-width: 760px)");
 
-export function whoPanel({ state, onChange }) {
-  const titles = new Map(); // of ids, as far as they are known
+export function userPanel({ state, onChange }) {
+  const titles = new Map(); // known titles by id
   const popular = byId("popular");
   let changing = false;
   const group = groupPanel({ state, titles, onChange });
@@ -51,11 +51,11 @@ export function whoPanel({ state, onChange }) {
       button.addEventListener("click", () => remove(id));
       return make("li", {}, make("span", { text: title }), button);
     });
-    byId("known-list").replaceChildren(...rows);
-    byId("known-title").textContent = "Your list";
-    byId("known-hint").textContent = "In the order taken, the latest last.";
-    show(byId("known"), rows.length > 0);
-    byId("known").open = true; // it is edited here
+    byId("history-list").replaceChildren(...rows);
+    byId("history-title").textContent = "History";
+    byId("history-hint").textContent = "In order, newest last.";
+    show(byId("history"), rows.length > 0);
+    byId("history").open = true; // editable
     show(byId("clear"), rows.length > 0);
     show(byId("starters"), rows.length < 3);
   }
@@ -63,30 +63,30 @@ export function whoPanel({ state, onChange }) {
   function drawProfile(answer) {
     const { item_id: ids, title } = answer.history;
     const latest = named(ids, title).reverse().slice(0, MOST_SHOWN);
-    byId("known-list").replaceChildren(
+    byId("history-list").replaceChildren(
       ...latest.map((text) => make("li", {}, make("span", { text }))),
     );
     const total = answer.history_length;
-    byId("known-title").textContent = `Took ${items(total)}`;
-    byId("known-hint").textContent =
-      total > latest.length ? `The latest ${latest.length}, newest first.` : "The newest first.";
-    show(byId("known"), true);
-    byId("known").open = !narrow.matches; // on a phone the set comes first
+    byId("history-title").textContent = `History of ${items(total)}`;
+    byId("history-hint").textContent =
+      total > latest.length ? `The latest ${latest.length}, newest first.` : "Newest first.";
+    show(byId("history"), true);
+    byId("history").open = !narrow.matches; // on a phone the set comes first
     byId("fold").replaceChildren(
-      make("span", { text: `For user ${state.user}, who took ${items(total)} ` },
+      make("span", { text: `User ${state.user}, history of ${items(total)} ` },
         make("span", { className: "hint", text: `by ${answer.recommender}` })),
     );
     if (!changing) fold(true);
     show(byId("clear"), false);
   }
 
-  // On a phone one line says for whom, and the set begins on the first screen.
+  // On a phone the panel is folded to one line, so that the set is on the first screen.
   function fold(folded) {
     byId("fold").setAttribute("aria-expanded", String(!folded));
   }
 
   byId("fold").addEventListener("click", () => {
-    changing = true; // it stays open until another person is asked for
+    changing = true; // stays open until another user is requested
     fold(false);
     byId("user").focus();
   });
@@ -102,7 +102,7 @@ export function whoPanel({ state, onChange }) {
 
   function drawHistoryOrNothing() {
     if (state.mode === "history") drawHistory();
-    else show(byId("known"), false);
+    else show(byId("history"), false);
   }
 
   byId("mode-user").addEventListener("submit", (event) => {
@@ -110,7 +110,7 @@ export function whoPanel({ state, onChange }) {
     state.user = byId("user").value.trim();
     changing = false;
     if (state.user) onChange();
-    else complain("Type the id of a user.");
+    else complain("The user id is empty. Enter an id of the data.");
   });
 
   byId("clear").addEventListener("click", () => {
@@ -131,11 +131,11 @@ export function whoPanel({ state, onChange }) {
     add,
     complain,
     serve: group.serve,
-    // Says what a recommender has for groups; where that is nothing, nobody stays in a group.
+    // Offers the group guarantees of a recommender; without any, leaves the group mode.
     offer(recommender) {
       if (!group.offer(recommender) && state.mode === "group") setMode("history");
     },
-    // Shows what an answer is based on; it may know titles that a shared link did not.
+    // Shows the history of an answer, which also has the titles for a shared link.
     show(answer) {
       show(byId("ignored"), Boolean(answer?.ignored.length));
       if (!answer) {
@@ -144,7 +144,7 @@ export function whoPanel({ state, onChange }) {
         return;
       }
       if (answer.ignored.length) {
-        byId("ignored").textContent = `Not in the data, and left out: ${answer.ignored.join(", ")}.`;
+        byId("ignored").textContent = `Unknown items, ignored: ${answer.ignored.join(", ")}.`;
       }
       if (state.mode === "user") {
         drawProfile(answer);
