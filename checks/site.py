@@ -39,7 +39,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     for entry in config.nav or []:
         if "Reference" in entry:
             pages = [{name: f"reference/{name}.md"} for name in public_modules()]
-            entry["Reference"] = [{"Command line": _COMMAND_LINE}, *pages]
+            entry["Reference"] += [{"Command line": _COMMAND_LINE}, *pages]
     return config
 
 

@@ -41,7 +41,7 @@ def test_describe_says_what_a_file_holds_and_which_order_says_most(run, write):
     assert done.err.startswith("Next: surerec fit ")
     assert f"--titles {titles}" in done.err
     assert "of titles has no interactions and was skipped" in done.out
-    assert "of 9 people who took Thing A, 9 later took Thing B, 0 the other way" in done.out
+    assert "of 9 users who consumed Thing A, 9 consumed Thing B later, 0 before" in done.out
 
 
 def test_bad_rows_are_refused_or_skipped_and_counted(run, write):
@@ -52,7 +52,7 @@ def test_bad_rows_are_refused_or_skipped_and_counted(run, write):
     assert "--skip-bad" in refused.err
     skipped = run("describe", path, "--skip-bad")
     assert skipped.code == 0
-    assert "18 of 19 rows read; left out: 1 bad rows" in skipped.out
+    assert "18 of 19 rows; left out: 1 bad rows" in skipped.out
 
 
 @pytest.mark.parametrize(
@@ -95,8 +95,8 @@ def test_without_any_network_fetching_names_every_source_tried(run, tmp_path):
 def test_the_demo_says_so_when_synthetic_data_stand_in(run):
     done = run("demo")
     assert done.code == 0
-    assert "synthetic data stand in" in done.out
-    assert "people who took Story" in done.out
+    assert "uses synthetic data instead" in done.out
+    assert "users who consumed Story" in done.out
 
 
 def test_version(run):

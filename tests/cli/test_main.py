@@ -77,7 +77,7 @@ def test_too_little_memory_is_one_line(cli, write, monkeypatch):
     monkeypatch.setattr("surerec.cli._options.read", no_room)
     done = cli("describe", write("x.csv", "user_id,item_id\n1,2\n"))
     assert done.code == 2
-    assert done.err == "Error: not enough memory (Unable to allocate 64 GiB).\n"
+    assert done.err == "Error: Not enough memory (Unable to allocate 64 GiB).\n"
 
 
 def test_control_characters_of_ids_and_titles_are_shown_and_not_obeyed(cli, tmp_path):

@@ -1,12 +1,14 @@
-"""All commands that read ratings take the same options for it."""
+"""Options have one name on all surfaces, and one spelling in all commands."""
 
 import re
 
 import pytest
 
 import surerec as sr
+from checks import help as help_page
+from checks import options
 
-COLUMNS = ("--user", "wer", "--item", "was", "--time", "wann")
+COLUMNS = ("--user-column", "wer", "--item-column", "was", "--time-column", "wann")
 
 
 @pytest.fixture(scope="module")
@@ -23,13 +25,13 @@ def test_columns_are_read_by_their_names(cli, log):
     asked = ("describe", log)
     refused = cli(*asked)
     assert refused.code == 2
-    assert re.search(r"no user or item or time column among 'wer', 'was', 'wann'; .*--user NAME",
+    assert re.search(r"no user or item or time column among 'wer', 'was', 'wann'; .*--user-column",
                      refused.err)  # fmt: skip
     assert re.search(r"Users +120", cli(*asked, *COLUMNS).out)
 
 
 def test_a_reproduction_reads_as_it_is_told_and_resumes_so(cli, log, tmp_path):
-    asked = ("reproduce", "--datasets", log, "--output", tmp_path / "out", "--users", "4",
+    asked = ("reproduce", "--datasets", log, "--output", tmp_path / "out", "--n-users", "4",
              "--timed-users", "0", "--tuning-users", "0")  # fmt: skip
     assert "no user or item or time column" in cli(*asked).err
     assert "no time column among" in cli(*asked, "--overwrite", *COLUMNS[:4]).err
@@ -43,5 +45,19 @@ def test_reproduce_says_that_it_reads_no_database(cli, tmp_path, datasets):
         "reproduce", "--datasets", datasets, "--query", "SELECT 1", "--output", tmp_path / "out"
     )
     assert done.code == 2
-    assert "reproduce reads no database and takes no --query" in done.err
+    assert "reproduce does not read databases (--query)" in done.err
     assert not (tmp_path / "out").exists()
+
+
+def test_options_have_the_same_name_on_all_surfaces():
+    assert options.faults() == []
+    assert options.PAGE.read_text(encoding="utf-8") == options.page(), (
+        "run python -m checks.options"
+    )
+
+
+def test_the_help_of_every_command_is_as_recorded(cli):
+    assert help_page.FILE.read_text(encoding="utf-8") == help_page.page(), "python -m checks.help"
+    shown = cli("--help").out
+    panels = ["First steps", "Calibration", "Research and operation", "Live models"]
+    assert sorted(panels, key=shown.index) == panels

@@ -210,5 +210,5 @@ def test_what_is_no_setting_is_refused_in_a_sentence(text, says):
 
 
 def test_how_to_read_a_file_says_nothing_of_synthetic_data():
-    with pytest.raises(InputError, match="--rating-above says how a file is read"):
+    with pytest.raises(InputError, match="--rating-above applies to files"):
         opt.read("synthetic:random_state=1", rating_above=3.0)

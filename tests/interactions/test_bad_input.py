@@ -25,7 +25,8 @@ HEAD = "user,item,rating,time\n"
             "kunde,artikel,datum\nann,7,2024-05-01\n",
             (
                 "no user or item or time column among 'kunde', 'artikel', 'datum'; name them with "
-                '--user NAME --item NAME --time NAME .*user="NAME", item="NAME", time="NAME" in'
+                "--user-column NAME --item-column NAME --time-column NAME "
+                '.*user="NAME", item="NAME", time="NAME" in'
             ),
         ),
         ("book,7,2024-05-01\n", "line 1, .* is data"),

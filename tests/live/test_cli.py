@@ -41,7 +41,7 @@ def test_a_model_is_made_live_or_one_sentence_says_why_not(cli, model, tmp_path)
         assert (refused.code, says in refused.err) == (2, True)
     done = cli("live", "init", tmp_path / "shop", films)
     assert (done.code, done.out) == (0, "")
-    assert "is live with recall-cm12" in done.err
+    assert "from recall-cm12" in done.err
 
 
 def test_events_of_a_file_are_taken_in_once(cli, shop, write):
@@ -51,7 +51,7 @@ def test_events_of_a_file_are_taken_in_once(cli, shop, write):
     path = write("events.csv", lines)
     first = cli("live", "ingest", shop, path, "--batch", "7")
     assert first.code == 0
-    assert "Taken in: " in first.err
+    assert "Ingested: " in first.err
     again = cli("live", "ingest", shop, path)
     assert "40 sent before" in again.err
     said = json.loads(cli("live", "status", shop, "--json").out)
@@ -66,7 +66,7 @@ def test_status_reports_users_days_and_the_heaviest_users(cli, shop):
         n = live.observe([{"user": 7, "item": item} for item in items]).judged
     assert n
     shown = cli("live", "status", shop, "--heaviest").out
-    assert f"{n} of them judged, on 1 user day" in shown
+    assert f"{n} judged (items new to the user) on 1 user day" in shown
     assert "The heaviest 1% of users sent 100% of today's judged events." in shown
     assert f"7: {n} judged today, 100%" in shown
     said = json.loads(cli("live", "status", shop, "--heaviest", "--json").out)
@@ -86,7 +86,7 @@ def test_status_reports_users_days_and_the_heaviest_users(cli, shop):
             "customer,Product ID,purchased_at\n7,900,2024-05-01 12:00\n7,901,1700000000\n",
             "1 new item, 1 late",
         ),
-        ("", "Taken in: no events."),
+        ("", "Ingested: no events."),
     ],
 )
 @pytest.mark.parametrize("given", ["file", "stdin"])
@@ -100,23 +100,23 @@ def test_lines_or_a_table_by_its_usual_names(cli, shop, write, monkeypatch, give
     ("lines", "says"),
     [
         (None, "line 1: the event has more than 1,048,576 characters"),
-        ("user,item\n1\n", "line 2: has not as many cells as the header"),
-        ('{"user": 1, "item": 2}\nnonsense\n', "line 2: is no JSON object"),
+        ("user,item\n1\n", "line 2: the row and the header have different numbers of cells"),
+        ('{"user": 1, "item": 2}\nnonsense\n', "line 2: not a JSON object"),
         ("user,item,film\n1,2,3\n", "line 2 has the field 'film'"),
-        ("user,colour\n1,2\n", "line 1: is neither a JSON object nor a header"),
-        ("nonsense\n", "line 1: is neither a JSON object nor a header"),
-        ("\n7,11\n", "line 2: is neither a JSON object nor a header"),
-        ("user,user_id,item\n1,1,2\n", "line 1: names a column twice"),
+        ("user,colour\n1,2\n", "line 1: neither a JSON object nor a CSV header"),
+        ("nonsense\n", "line 1: neither a JSON object nor a CSV header"),
+        ("\n7,11\n", "line 2: neither a JSON object nor a CSV header"),
+        ("user,user_id,item\n1,1,2\n", "line 1: a column name appears twice"),
         ("user,item,time\n1,2,yesterday\n", "line 2: the time is 'yesterday'; it must be an ISO"),
         (
             "user,item,time\n1,2,3\n\n1,2,2999-01-01\n",
             "line 4: the time 2999-01-01T00:00:00+00:00 is more than 5 minutes ahead of",
         ),
         ("user,item\n1,2\nann,2\n", "line 3: The user 'ann' cannot be taken in: this model's"),
-        (b"user,item\n\xff,2\n", "is not text in UTF-8"),
-        ('{"user": 7, "item": 8, "id": ' + "[" * 100_000, "line 1: is no JSON object"),
+        (b"user,item\n\xff,2\n", "not valid UTF-8"),
+        ('{"user": 7, "item": 8, "id": ' + "[" * 100_000, "line 1: not a JSON object"),
         ('{"user": ' + "[" * 900 + "]" * 900 + ', "item": 8}', "line 1: the user is "),
-        ("user,item\n7," + "8" * 131_073 + "\n", "line 2: cannot be read as CSV (field larger"),
+        ("user,item\n7," + "8" * 131_073 + "\n", "line 2: invalid CSV (field larger"),
         ("user,item\n7,8\n" + "9" * (1 << 20) + "1\n", "line 3: the event has more than 1,048,576"),
         ('user,item\n7,"' + '\n","' * 300_000, "the event has more than 1,048,576 characters"),
     ],
@@ -152,7 +152,7 @@ def test_what_came_before_a_bad_line_is_kept_and_told(cli, shop, write):
     lines = '\n{"user": 7, "item": 900}\n{"user": 7, "item": 901}\n{"user": 7}\n'
     done = cli("live", "ingest", shop, write("e.jsonl", lines), "--batch", "2")
     assert done.code == 2
-    assert "Taken in before, and safe: 2 new item." in done.err
+    assert "Ingested and committed before the error: 2 new item." in done.err
     assert "e.jsonl, line 4 has no item." in done.err.replace("\n", "")
     assert "2 events" in cli("live", "status", shop).out
 

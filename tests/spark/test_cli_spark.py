@@ -59,7 +59,7 @@ def test_options_of_spark_need_spark(cli, data, tmp_path, command, option):
     given = (data, to) if command == "fit" else ("--datasets", data, "--output", to)
     result = cli(command, *given, option, "1")
     assert result.code == 2
-    assert f"{option} is for Spark: add --engine spark." in result.err
+    assert f"{option} applies to Spark only; add --engine spark." in result.err
 
 
 def test_nothing_outside_the_extra_imports_pyspark():

@@ -93,7 +93,7 @@ def test_the_study_gives_the_numbers_of_the_local_run(cli, study, tmp_path, monk
     # Figures are drawn from the tables, wherever those were made, and take long.
     monkeypatch.setattr("surerec.experiments._run.write_report", lambda *_: None)
     monkeypatch.chdir(tmp_path)  # executors work elsewhere, and must write where this means
-    given = ("--datasets", study[0], "--users", 25, "--timed-users", 0, "--tuning-users", 2)
+    given = ("--datasets", study[0], "--n-users", 25, "--timed-users", 0, "--tuning-users", 2)
     done = cli("reproduce", *given, "--output", "out", "--engine", "spark")
     assert done.code == 0, done.err
     for table in ("metrics", "curves", "validity", "tuning"):

@@ -75,7 +75,7 @@ def test_flipped_bytes_of_any_file_are_noticed(model):
             flip(path, position, chance.randrange(1, 256))
             with suppress(InputError):  # in a hurry it may answer
                 load_model(model, verify=False)
-            with pytest.raises(InputError, match=f"damaged: {path.name} is not as it was saved"):
+            with pytest.raises(InputError, match=f"damaged: {path.name} has changed since"):
                 load_model(model)
             path.write_bytes(whole)
     assert load_model(model)
@@ -88,11 +88,11 @@ def test_truncated_grown_and_missing_files_are_noticed(model, verify):
         for changed in (b"", whole[:-1], whole + b"\n"):
             path.write_bytes(changed)
             with pytest.raises(
-                InputError, match=rf"damaged: {path.name} (was|is)|no surerec model"
+                InputError, match=rf"damaged: {path.name} (was|has)|no surerec model"
             ):
                 load_model(model, verify=verify)
         path.unlink()
-        with pytest.raises(InputError, match=rf"{path.name} is missing|no complete model"):
+        with pytest.raises(InputError, match=rf"{path.name} is missing|incomplete model"):
             load_model(model, verify=verify)
         path.write_bytes(whole)
     assert load_model(model, verify=verify)
@@ -103,7 +103,7 @@ def test_in_a_hurry_texts_are_compared_but_arrays_are_not(dense):
     flip(array, -1, 1)
     assert load_model(dense, verify=False)
     text.write_bytes(b"x" * text.stat().st_size)
-    with pytest.raises(InputError, match=rf"damaged: {text.name} is not as it was saved"):
+    with pytest.raises(InputError, match=rf"damaged: {text.name} has changed since it was saved"):
         load_model(dense, verify=False)
 
 
@@ -118,9 +118,7 @@ def test_another_format_is_refused_with_what_to_do(dense, version, word):
     ):
         change()
         before = path.read_bytes()
-        says = (
-            rf"by {word} surerec \(format {version}, and this one reads 6\); upgrade .*, or refit"
-        )
+        says = rf"by {word} surerec \(format {version}; .* reads format 6\). Upgrade .*, or refit"
         for question in (load_model, read_card):
             with pytest.raises(InputError, match=says):
                 question(dense)
@@ -135,7 +133,7 @@ def test_another_format_is_refused_with_what_to_do(dense, version, word):
 def test_a_manifest_of_another_program(dense, content):
     (dense / "manifest.json").write_text(content)
     with pytest.raises(
-        InputError, match=r"no surerec model, for another program wrote its manifest"
+        InputError, match=r"no surerec model: its manifest\.json is from another program"
     ):
         load_model(dense)
 
@@ -143,9 +141,9 @@ def test_a_manifest_of_another_program(dense, content):
 def test_folders_without_a_model(tmp_path, write):
     with pytest.raises(InputError, match=r"There is no folder .*gone"):
         load_model(tmp_path / "gone")
-    with pytest.raises(InputError, match=r"no surerec model, for it has no manifest\.json"):
+    with pytest.raises(InputError, match=r"no surerec model \(no manifest\.json\)"):
         read_card(tmp_path)
-    with pytest.raises(InputError, match="is a file; name the folder"):
+    with pytest.raises(InputError, match="is a file, not a model folder"):
         load_model(write("model", "x"))
     with pytest.raises(InputError, match="There is no folder"):
         load_model(tmp_path / "model" / "inside")
@@ -242,7 +240,7 @@ def test_states_that_no_recommender_has_saved(dense, content, verify):
         return learned(card)[kind][key]
 
     name = forge(dense, change)
-    with pytest.raises(InputError, match=f"damaged: {name} is not as it was saved"):
+    with pytest.raises(InputError, match=f"damaged: {name} has changed since it was saved"):
         load_model(dense, verify=verify)
 
 

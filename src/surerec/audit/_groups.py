@@ -150,7 +150,7 @@ def read_segments(
             return fitted
         raise InputError(
             f"segments={segments!r} names a column, and the segments of users are missing: pass "
-            "user_segments= with a mapping, a Series, a frame or a file (--segments-file on the "
+            "user_segments= with a mapping, a Series, a frame or a file (--user-segments on the "
             "command line)."
         )
     if user_segments is not None or not isinstance(segments, Segmentation | None):
@@ -273,7 +273,7 @@ class Segments:
 def _how_to_fit(column: str) -> str:
     return (
         f"To guarantee each {column} and pool small ones, type surerec fit … --segments {column} "
-        f"--segments-file users.csv --pool-below {FEWEST_USERS}, or in Python "
+        f"--user-segments users.csv --pool-below {FEWEST_USERS}, or in Python "
         f"segments={column!r} and fit(…, "
         f"user_segments=pool_segments(users, {column!r}, min_users={FEWEST_USERS}))."
     )

@@ -1,4 +1,4 @@
-"""What an audit looks like in a terminal: the verdict first, then the numbers."""
+"""An audit in a terminal: the verdict first, then the numbers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def show_audit(console: Console, audit: Audit) -> None:
 
 
 def coverage(audit: Audit) -> Table:
-    """Build the table of what was delivered at each nominal level, with verdicts."""
+    """Build the table of observed coverage at each nominal level, with verdicts."""
     rows: list[Any] = []
     nominal: list[float] = []
     for verdict in audit.verdicts:
@@ -71,7 +71,7 @@ def coverage(audit: Audit) -> Table:
         word = f"[{_STYLES[verdict.verdict]}]{verdict.verdict}[/]"
         size = size_cell(headline["size"], headline["floor"])
         rows.append((verdict.name, *cells, size, word))
-    headings = ("Delivered where promised", *map(percent, nominal))
+    headings = ("Observed at nominal", *map(percent, nominal))
     shown = table((*headings, f"Set size at {_LEVEL}", "Verdict"), rows, slice(1, -1))
     if at_headline(audit.coverage)["size"].has_nulls():
         shown.caption, shown.caption_justify = FLOOR_NOTE, "left"
@@ -87,7 +87,7 @@ def _cell(row: dict[str, Any]) -> str:
 
 
 def _tables(audit: Audit) -> Iterator[Table]:
-    """Yield what was delivered to segments and groups at the headline level."""
+    """Yield the tables of observed coverage by segment and by group at the headline level."""
     if len(audit.groups):
         at = at_headline(audit.groups)
         kinds = [kind for kind in _KINDS if kind in set(at["kind"])][:2]
@@ -102,7 +102,7 @@ def _tables(audit: Audit) -> Iterator[Table]:
             )
             for row in at.filter(pl.col("kind").is_in(kinds)).to_dicts()
         ]
-        headings = (f"Delivered of {_LEVEL}", "by", "", "", "Set size", "Users")
+        headings = (f"Observed at {_LEVEL}", "by", "", "", "Set size", "Users")
         yield table(headings, rows, slice(4, None))
     if audit.group_guarantee is not None:
         at = at_headline(audit.group_guarantee).sort("guarantee", "members", maintain_order=True)
@@ -115,5 +115,5 @@ def _tables(audit: Audit) -> Iterator[Table]:
             )
             for row in at.to_dicts()
         ]
-        of_groups = (f"Groups at {_LEVEL}: of what", "Members", "Delivered", "Set size")
+        of_groups = (f"Groups at {_LEVEL}", "Members", "Observed", "Set size")
         yield table(of_groups, groups, slice(1, None))

@@ -143,14 +143,14 @@ def _listed(names: Sequence[str]) -> str:
 def _in_words(lacking: Sequence[str], names: Sequence[str]) -> str:
     """Return what is not there, what is, and how to name it."""
     them = "it" if len(lacking) == 1 else "them"
-    options = " ".join(f"--{role} NAME" for role in lacking)
+    options = " ".join(f"--{role}-column NAME" for role in lacking)
     arguments = ", ".join(f'{role}="NAME"' for role in lacking)
     said = (
         f"no {' or '.join(lacking)} column among {_listed(names)}; name {them} with {options} on "
         f"the command line, or {arguments} in read_interactions"
     )
     if "time" in lacking:
-        said += ', and an empty --time "" where the order of the rows is that of time'
+        said += ', and an empty --time-column "" where the order of the rows is that of time'
     return f"{said}."
 
 

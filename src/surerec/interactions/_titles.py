@@ -85,14 +85,14 @@ def read_titles(source: Any, *, item: str | None = None, title: str | None = Non
     if is_address(source):
         raise InputError(
             f"{without_password(source)}: titles are not read from a database on their own. Select "
-            "them in the query of the interactions, and name their column: --title NAME (title=)."
+            "them in the query of the interactions, and pass --title-column NAME (title=)."
         )
     if isinstance(source, (str, os.PathLike)):
         source = check_path("titles", source)
         if not source.is_file():
             raise InputError(
                 f"{source}: no such file of titles. The column of titles in the interactions "
-                "themselves is named with --title NAME (title= in Python)."
+                "themselves is named with --title-column NAME (title= in Python)."
             )
     elif not is_frame(source):
         raise InputError(

@@ -89,7 +89,7 @@ class UserLevel:
 
     def _stated(self, says: Statement) -> dict[str, Any]:
         return {
-            "nominal": find_guarantee(self.guarantee),
+            "guarantee_kind": find_guarantee(self.guarantee),
             "horizon": check_horizon(self.horizon),
             "window": self.window,
             "threshold": self.threshold,
@@ -226,7 +226,7 @@ def read_segments(segments: object, given: Any, interactions: Interactions) -> S
     if given is None:
         raise InputError(
             f"segments is {segments!r}: fit needs the {column} of each user. Pass "
-            "fit(…, user_segments=…) with a mapping, a frame or a file (--segments-file on the "
+            "fit(…, user_segments=…) with a mapping, a frame or a file (--user-segments on the "
             "command line)."
         )
     return read_user_segments(given, column, interactions.users)
