@@ -1,4 +1,4 @@
-"""Where nothing is said, a promise that holds leads, and every answer says whose it is."""
+"""Fitting and recalibrating on the command line."""
 
 import logging
 import re
@@ -28,7 +28,7 @@ def log(tmp_path, monkeypatch):
     return write
 
 
-def test_fit_saves_what_holds_first_and_the_paper_beside_it(cli, log):
+def test_fit_saves_the_user_level_default_first(cli, log):
     at = log(40, 10)
     done = cli("fit", "shop.csv", "model")
     assert (done.code, done.out) == (0, "")
@@ -48,14 +48,14 @@ def test_verbose_prints_each_stage(cli, log, monkeypatch):
     assert "\nScoring calibration users: 40 of 40 users" in said
 
 
-def test_the_learned_measure_is_suggested_with_its_extra(cli, log):
+def test_fit_suggests_the_learned_measure_for_many_users(cli, log):
     log(500, 10)
     err = cli("fit", "shop.csv", "model").err
     assert "--recommender recall-learned" in err
     assert "needs the extra surerec[learn]" in " ".join(err.split())
 
 
-def test_every_step_says_the_next_one_as_it_is_typed(cli, log):
+def test_commands_print_the_next_command(cli, log):
     log(40, 10)
     done = cli("describe", "shop.csv", "--min-profile-length", "3", "--skip-bad")
     next_one = "surerec fit shop.csv FOLDER --min-profile-length 3 --skip-bad"
@@ -72,12 +72,12 @@ def test_every_step_says_the_next_one_as_it_is_typed(cli, log):
     assert " --history 3,12,7 --at 9000 " in done.err
 
 
-def test_a_small_shop_is_told_how_many_users_an_audit_lacks(cli, log):
+def test_audit_names_the_number_of_missing_users(cli, log):
     log(15, 12)
     done = cli("audit", "shop.csv")
     assert done.code == 2
     said = " ".join(done.err.split())
-    assert "15 users took 10 items or more, an audit needs 20, and 5 are lacking" in said
+    assert re.search(r"\b15 users .*10 items.*\b20\b.*\b5\b", said)
 
 
 @pytest.mark.parametrize(
@@ -91,15 +91,15 @@ def test_a_small_shop_is_told_how_many_users_an_audit_lacks(cli, log):
         ),
     ],
 )
-def test_small_shops_get_the_paper_alone_and_the_reason(cli, log, n_users, n_items, says):
+def test_fit_on_few_users_skips_the_default_with_a_reason(cli, log, n_users, n_items, says):
     at = log(n_users, n_items)
     done = cli("fit", "shop.csv", "model")
     assert done.code == 0
     assert list(load_all(at / "model")) == ["icrs12"]
     assert "Skipped recall-cm12:" in done.err
     assert says in " ".join(done.err.split())
-    asked = cli("fit", "shop.csv", "other", "--recommender", "recall-cm12")
-    assert asked.code == (2 if n_items < 5 else 0)  # refused rather than left out
+    request = cli("fit", "shop.csv", "other", "--recommender", "recall-cm12")
+    assert request.code == (2 if n_items < 5 else 0)  # refused rather than left out
 
 
 KEEPS = "keeps 80% of items new to the user that they will consume"
@@ -116,12 +116,12 @@ KEEPS = "keeps 80% of items new to the user that they will consume"
         ("precedence-mining", "only ranks, and promises nothing"),
     ],
 )
-def test_recommenders_say_what_they_promise_in_a_few_words(name, words):
+def test_headlines_of_recommenders(name, words):
     films = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=900, random_state=1)
     assert make_recommender(name).fit(films).headline(0.8) == words
 
 
-def test_fit_takes_the_settings_of_what_is_calibrated_over_users(run, shop):
+def test_fit_sets_parameters_of_user_level_recommenders(run, shop):
     done = run(
         "fit", "then.csv", "fresh", "--recommender", "recall-cm4", "--recommender", "hit-cm4",
         "--threshold", "rank", "--horizon", "3", "--segments", "2",
@@ -150,7 +150,7 @@ def test_segments_of_users(run, shop):
     assert "country 'DE'" in run("recommend", "apart", "--history", consumed, "--segment", "DE").out
 
 
-def test_recalibrating_writes_a_renewed_model(run, shop):
+def test_recalibrate_writes_a_new_model(run, shop):
     done = run("recalibrate", "now.csv", "all", "later")
     assert done.code == 0, done.err
     assert "Recalibrated model, hit, precise" in done.err
@@ -175,13 +175,13 @@ def test_recalibrating_writes_a_renewed_model(run, shop):
         ),
     ],
 )
-def test_what_does_not_fit_is_refused(run, words, says):
+def test_fit_refuses_wrong_options(run, words, says):
     done = run("fit", "then.csv", "none", "--recommender", *words)
     assert (done.code, done.out) == (2, "")
     assert says in done.err
 
 
-def test_all_17_measures_stand_beside_their_formulas(cli):
+def test_measures_lists_all_17_formulas(cli):
     lines = cli("measures").out.splitlines()
     assert sum(line.startswith(("CM", "NCM")) for line in lines) == 17
     assert [line.split()[0] for line in lines[-2:]] == ["learned", "als"]

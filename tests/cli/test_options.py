@@ -22,25 +22,25 @@ def log(tmp_path_factory):
 
 
 def test_columns_are_read_by_their_names(cli, log):
-    asked = ("describe", log)
-    refused = cli(*asked)
+    request = ("describe", log)
+    refused = cli(*request)
     assert refused.code == 2
     assert re.search(r"no user or item or time column among 'wer', 'was', 'wann'; .*--user-column",
                      refused.err)  # fmt: skip
-    assert re.search(r"Users +120", cli(*asked, *COLUMNS).out)
+    assert re.search(r"Users +120", cli(*request, *COLUMNS).out)
 
 
-def test_a_reproduction_reads_as_it_is_told_and_resumes_so(cli, log, tmp_path):
-    asked = ("reproduce", "--datasets", log, "--output", tmp_path / "out", "--n-users", "4",
+def test_reproduce_reads_named_columns_and_checks_them_on_resume(cli, log, tmp_path):
+    request = ("reproduce", "--datasets", log, "--output", tmp_path / "out", "--n-users", "4",
              "--timed-users", "0", "--tuning-users", "0")  # fmt: skip
-    assert "no user or item or time column" in cli(*asked).err
-    assert "no time column among" in cli(*asked, "--overwrite", *COLUMNS[:4]).err
-    assert "no time column among" in cli(*asked, "--resume", *COLUMNS[:4]).err
-    assert "was begun with other settings" in cli(*asked, "--resume", *COLUMNS).err
+    assert "no user or item or time column" in cli(*request).err
+    assert "no time column among" in cli(*request, "--overwrite", *COLUMNS[:4]).err
+    assert "no time column among" in cli(*request, "--resume", *COLUMNS[:4]).err
+    assert "was begun with other settings" in cli(*request, "--resume", *COLUMNS).err
 
 
 @pytest.mark.parametrize("datasets", ["sqlite:///shop.db", "log.csv"])
-def test_reproduce_says_that_it_reads_no_database(cli, tmp_path, datasets):
+def test_reproduce_refuses_databases(cli, tmp_path, datasets):
     done = cli(
         "reproduce", "--datasets", datasets, "--query", "SELECT 1", "--output", tmp_path / "out"
     )

@@ -1,4 +1,4 @@
-"""Recommend and explain as a person does on the command line: to one user, a group, or many."""
+"""Recommend and explain on the command line: for one user, a group, or many users."""
 
 import json
 import re
@@ -10,10 +10,10 @@ import pytest
 import surerec as sr
 
 MANY = ("recommend", "model", "--all")
-TOGETHER = ("recommend", "model", "--confidence", "0.8")
+GROUP = ("recommend", "model", "--confidence", "0.8")
 
 
-def test_the_table_says_the_sizes_and_the_guarantee(run):
+def test_the_table_shows_sizes_and_guarantee(run):
     done = run("recommend", "icrs3", "--user", "9", "--confidence", "0.7", "--show", "3")
     assert "items at confidence 0.7" in done.out
     assert "Guarantee: An item new to the user that they will consume is left out" in done.out
@@ -25,7 +25,7 @@ def test_the_table_says_the_sizes_and_the_guarantee(run):
 
 
 @pytest.mark.parametrize(
-    ("words", "asked"),
+    ("words", "request"),
     [
         (("--user", "7", "--significance", "0.2"), {"user": 7, "significance": 0.2}),
         (("--user", "7", "--k", "10"), {"user": 7, "k": 10}),
@@ -41,11 +41,11 @@ def test_the_table_says_the_sizes_and_the_guarantee(run):
     ],
 )
 @pytest.mark.parametrize("name", ["model", "hit", "icrs3"])
-def test_json_is_what_python_answers(answer, shop, name, words, asked):
-    if name == "icrs3" and "min_probability" in asked:
+def test_json_is_what_python_answers(answer, shop, name, words, request):
+    if name == "icrs3" and "min_probability" in request:
         return
     found = answer("recommend", name, *words)
-    expected = sr.load(shop.at / name).recommend(**asked).to_dict()
+    expected = sr.load(shop.at / name).recommend(**request).to_dict()
     assert found == json.loads(json.dumps(expected))
 
 
@@ -60,31 +60,31 @@ def test_short_lists_rankings_and_unseen_items(run, answer):
 
 
 def test_precision_and_probabilities(run, answer):
-    asked = ("recommend", "precise", "--user", "14")
-    done = run(*asked, "--precision", "0.2")
+    request = ("recommend", "precise", "--user", "14")
+    done = run(*request, "--precision", "0.2")
     assert "at precision 0.2 with confidence 0.9" in done.out
     assert "Of what is shown, at least 20%" in done.out
     assert re.search(r"Probability .*\n.* \d+\.\d% \[\d+–\d+\] ", done.out)
     assert "Enters above" not in done.out
-    assert answer(*asked, "--precision", "0.2")["precision"] == 0.2
-    assert "--precision 0.5" in run(*asked).err
+    assert answer(*request, "--precision", "0.2")["precision"] == 0.2
+    assert "--precision 0.5" in run(*request).err
 
 
-def test_explain_says_the_counts_in_words(run, answer, shop):
+def test_explain_prints_counts(run, answer, shop):
     for name, said in (("icrs3", "in the set at every"), ("model", "users: in the set at every")):
         item = answer("recommend", name, "--user", "7")["items"][0]["item_id"]
         done = run("explain", name, "--user", "7", "--item", item)
-        assert re.search(rf"later took (Thing )?{item}", done.out)
+        assert re.search(rf"later (took|consumed) (Thing )?{item}", done.out)
         assert said in done.out
     why = answer("explain", "model", "--history", "1,2", "--item", item, "--at", "2020-03-03")
     expected = sr.load(shop.at / "model").explain(history=[1, 2], item=item, at="2020-03-03")
     assert why["score"] == pytest.approx(expected.score)
 
 
-def test_every_answer_says_who_gave_it(run, answer):
-    asked = ("recommend", "all", "--user", "7", "--confidence", "0.7")
-    assert "by model" in run(*asked).out  # what was saved last
-    named = (*asked, "--recommender", "icrs3")
+def test_every_answer_names_its_recommender(run, answer):
+    request = ("recommend", "all", "--user", "7", "--confidence", "0.7")
+    assert "by model" in run(*request).out  # what was saved last
+    named = (*request, "--recommender", "icrs3")
     assert answer(*named)["recommender"] == "icrs3"
     assert "Answered by icrs3." in run(*named, "--format", "csv").err
     item = str(answer(*named)["items"][0]["item_id"])
@@ -106,7 +106,7 @@ def test_all_users_are_streamed_to_a_file_that_equals_recommend_many(run, shop):
     assert not list(shop.at.glob(".all*"))
 
 
-def test_many_users_end_with_how_many_and_what_holds(run, shop):
+def test_many_users_report_coverage_and_guarantee(run, shop):
     (shop.at / "some.txt").write_text("7\n\n9\n")
     run("recommend", "model", "--users", "some.txt", "--output", "some.parquet", "--k", "1")
     assert pl.read_parquet(shop.at / "some.parquet")["user_id"].to_list() == [7, 9]
@@ -130,8 +130,8 @@ def test_many_users_end_with_how_many_and_what_holds(run, shop):
 def test_histories_of_a_file(run, shop):
     items = shop.then.items.ids[:6].to_list()
     rows = [f"{who},{item},2020-0{who}-01" for who in (1, 2) for item in items]
-    (shop.at / "people.csv").write_text("\n".join(["who,item,day", *rows, "3,900,2020-01-01"]))
-    many = ("recommend", "model", "--histories", "people.csv", "--user-column", "who")
+    (shop.at / "visitors.csv").write_text("\n".join(["who,item,day", *rows, "3,900,2020-01-01"]))
+    many = ("recommend", "model", "--histories", "visitors.csv", "--user-column", "who")
     model = sr.load(shop.at / "model")
     for words, moments in (
         (("--time-column", "day"), ("2020-01-01", "2020-02-01")),
@@ -139,7 +139,7 @@ def test_histories_of_a_file(run, shop):
     ):
         done = run(*many, *words, "--k", "3", "--output", "picks.csv")
         assert done.code == 0, done.err
-        assert "1 person is left out" in done.err
+        assert re.search(r"1 (person|user) is left out", done.err)
         assert "Ignored 1 row with items that are not in the model" in done.err
         picks = pl.read_csv(shop.at / "picks.csv")
         for who, at in zip((1, 2), moments, strict=True):
@@ -158,19 +158,19 @@ def test_unknown_ids_of_a_file_are_skipped_and_named(run, shop, unknown):
     n = len(shop.items)
     skip = [] if unknown < n else ["--unknown", "skip"]
     precise = ("recommend", "precise", "--precision", "0.1", "--items", "more.txt")
-    for asked in (
+    for request in (
         ("item-list", "precise", "more", "more.txt"),
         (*precise, "--users", "users.txt", "--output", "picks.csv"),
     ):
-        done = run(*asked, *skip)
+        done = run(*request, *skip)
         assert f"more.txt: {unknown} of {n + unknown} items are unknown and were skip" in done.err
-        refused = run(*asked)
+        refused = run(*request)
         assert (refused.code, ".txt: 40 of " in refused.err) == ((2, True) if skip else (0, False))
     assert f"users.txt: {unknown} of {3 + unknown} users are unknown and were" in done.err
     assert "of 3 users have recommendations" in done.err
 
 
-def test_a_list_is_allowed_and_chosen_from(run, answer, shop):
+def test_item_lists_are_calibrated_and_used(run, answer, shop):
     done = run("item-list", "precise", "tonight", "ids.txt")
     said = f"Calibrated the list tonight for precision-cm12 ({len(shop.items)} items)"
     assert said in done.err
@@ -190,12 +190,12 @@ def test_a_list_is_allowed_and_chosen_from(run, answer, shop):
 def test_several_users_are_a_group(run, answer, shop):
     model, pair = sr.load(shop.at / "model"), shop.users[:2]
     words = ("--user", pair[0], "--user", pair[1])
-    done = run(*TOGETHER, *words)
-    assert "Of items new to every member that any member takes next" in done.out
+    done = run(*GROUP, *words)
+    assert "items new to every member that any member" in done.out
     picks = model.recommend(group=pair, confidence=0.8)
     assert f"least served: {picks.least_served}" in done.out
     expected = model.recommend(group=pair, confidence=0.8, group_guarantee="all")
-    assert answer(*TOGETHER, *words, "--group-guarantee", "all") == expected.to_dict()
+    assert answer(*GROUP, *words, "--group-guarantee", "all") == expected.to_dict()
     merged = run(
         "recommend", "icrs3", *words, "--group-guarantee", "bonferroni", "--confidence", "0.6"
     )
@@ -209,8 +209,8 @@ def test_several_users_are_a_group(run, answer, shop):
 
 def test_histories_are_members_with_their_times(run, answer, shop):
     model, day = sr.load(shop.at / "model"), "2020-03-01"
-    asked = (
-        *TOGETHER,
+    request = (
+        *GROUP,
         "--history",
         "1,2,3,4,5",
         "--history",
@@ -218,24 +218,24 @@ def test_histories_are_members_with_their_times(run, answer, shop):
         "--group-guarantee",
         "worst",
     )
-    found = answer(*asked, "--user", shop.users[0])
+    found = answer(*request, "--user", shop.users[0])
     assert [each["member"] for each in found["members"]] == [shop.users[0], "member 2", "member 3"]
     times = ("--times", ",".join([day] * 5), "--times", ",".join([day] * 3))
     group = [[(item, day) for item in (1, 2, 3, 4, 5)], [(item, day) for item in (6, 7, 8)]]
     expected = model.recommend(group=group, confidence=0.8, group_guarantee="worst").items
-    assert [row["item_id"] for row in answer(*asked, *times)["items"]] == expected
+    assert [row["item_id"] for row in answer(*request, *times)["items"]] == expected
     for wrong, says in (
         (times[:2], "--history has 5, 3 items, and --times has 5 values"),
         (("--times", day, "--times", day), "--history has 5, 3 items, and --times has 1, 1 values"),
     ):
-        done = run(*asked, *wrong)
+        done = run(*request, *wrong)
         assert done.code == 2
         assert says in done.err
 
 
-def test_files_of_groups_say_who_is_covered_and_what_is_guaranteed(run, answer, shop):
-    model, asked = sr.load(shop.at / "model"), (*TOGETHER, "--groups", "groups.csv")
-    done = run(*asked, "--output", "groups.parquet")
+def test_files_of_groups_report_coverage_and_guarantee(run, answer, shop):
+    model, request = sr.load(shop.at / "model"), (*GROUP, "--groups", "groups.csv")
+    done = run(*request, "--output", "groups.parquet")
     assert done.code == 0, done.err
     frame = pl.read_parquet(shop.at / "groups.parquet")
     assert frame.equals(model.recommend_groups(shop.at / "groups.csv", confidence=0.8))
@@ -245,8 +245,10 @@ def test_files_of_groups_say_who_is_covered_and_what_is_guaranteed(run, answer, 
     assert "Recommended to 2 groups" in done.err
     assert "The guarantee covers 2 of 2 (column covered)." in done.err
     assert guarantee in done.err
-    assert answer(*asked)["guarantee"]["sentence"] == guarantee
-    assert pl.read_csv(run(*asked).out.encode())["item_id"].to_list() == frame["item_id"].to_list()
+    assert answer(*request)["guarantee"]["sentence"] == guarantee
+    assert (
+        pl.read_csv(run(*request).out.encode())["item_id"].to_list() == frame["item_id"].to_list()
+    )
 
 
 def test_sizes_of_groups_have_guarantees_of_their_own(shop):
@@ -297,11 +299,11 @@ ONE, TO_FILE = ("recommend", "model", "--user", "7"), ("recommend", "model", "--
         (("recommend", "model", "--groups", "groups.csv", "--user", "1"), "cannot be combined"),
         (("recommend", "model", "--history", "1,2", "--times", "5,soon"), "is 'soon'; it must be"),
         ((*ONE, "--at", "5"), "--at on the command line"),
-        ((*ONE, "--group-guarantee", "any"), "A group of one is a person"),
+        ((*ONE, "--group-guarantee", "any"), "A group of one"),
         (("groups", "icrs3"), "has no user-level calibration"),
     ],
 )
-def test_a_users_error_is_a_sentence_and_exit_code_2(run, words, says):
+def test_user_errors_are_one_message_and_exit_code_2(run, words, says):
     done = run(*words)
     assert (done.code, done.out) == (2, "")
     assert says in " ".join(done.err.split())

@@ -1,4 +1,4 @@
-"""Damaged folders, and manifests and files that a stranger wrote: one sentence, no crash."""
+"""Damaged folders and malicious files raise InputError and do not crash."""
 
 import hashlib
 import random
@@ -58,9 +58,9 @@ def setting(value, *keys):
 def test_every_flipped_byte_of_the_manifest_is_noticed(dense):
     path = dense / "manifest.json"
     whole = path.read_bytes()
-    chance = random.Random(1)
+    rng = random.Random(1)
     for position in range(len(whole)):
-        flip(path, position, chance.choice([chance.randrange(1, 256), 0x20]))
+        flip(path, position, rng.choice([rng.randrange(1, 256), 0x20]))
         with pytest.raises(InputError, match=r"damaged|newer|earlier|no surerec model"):
             read_card(dense)
         path.write_bytes(whole)
@@ -68,12 +68,12 @@ def test_every_flipped_byte_of_the_manifest_is_noticed(dense):
 
 
 def test_flipped_bytes_of_any_file_are_noticed(model):
-    chance = random.Random(2)
+    rng = random.Random(2)
     for path in [path for path in model.iterdir() if path.name != "manifest.json"]:
         whole = path.read_bytes()
-        for position in [0, len(whole) - 1, *chance.choices(range(len(whole)), k=20)]:
-            flip(path, position, chance.randrange(1, 256))
-            with suppress(InputError):  # in a hurry it may answer
+        for position in [0, len(whole) - 1, *rng.choices(range(len(whole)), k=20)]:
+            flip(path, position, rng.randrange(1, 256))
+            with suppress(InputError):  # without verification, loading may succeed
                 load_model(model, verify=False)
             with pytest.raises(InputError, match=f"damaged: {path.name} has changed since"):
                 load_model(model)
@@ -98,7 +98,7 @@ def test_truncated_grown_and_missing_files_are_noticed(model, verify):
     assert load_model(model, verify=verify)
 
 
-def test_in_a_hurry_texts_are_compared_but_arrays_are_not(dense):
+def test_without_verify_texts_are_compared_but_arrays_are_not(dense):
     array, text = next(dense.glob("array-*")), next(dense.glob("text-*"))
     flip(array, -1, 1)
     assert load_model(dense, verify=False)
@@ -185,7 +185,7 @@ def learned(card):
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("verify", [True, False])
-def test_a_sealed_manifest_that_makes_no_sense(dense, change, verify):
+def test_forged_manifests_are_refused(dense, change, verify):
     forge(dense, change)
     with pytest.raises(InputError, match="is damaged"):
         load_model(dense, verify=verify)
@@ -231,11 +231,11 @@ def described(kind, shape="(2,)", order="False"):
     ],
 )
 @pytest.mark.parametrize("verify", [True, False])
-def test_states_that_no_recommender_has_saved(dense, content, verify):
+def test_forged_states_are_refused(dense, content, verify):
     kind, key = ("texts", "trees") if content == NO_TEXT else ("arrays", "thresholds")
 
     def change(card):
-        """Put another file behind a state, with a right checksum, as a hostile hand could."""
+        """Replace the file of a state, with a valid checksum."""
         replace_file(dense, card, learned(card)[kind][key], content)
         return learned(card)[kind][key]
 
@@ -244,7 +244,7 @@ def test_states_that_no_recommender_has_saved(dense, content, verify):
         load_model(dense, verify=verify)
 
 
-def test_a_model_replaced_while_it_is_opened_is_opened_anew(dense, monkeypatch):
+def test_a_model_replaced_during_loading_is_loaded_again(dense, monkeypatch):
 
     def replaced_first(path, _):
         monkeypatch.undo()
@@ -255,7 +255,7 @@ def test_a_model_replaced_while_it_is_opened_is_opened_anew(dense, monkeypatch):
     assert holds(dense, new_statistics())
 
 
-def test_a_folder_that_may_not_be_read(dense, monkeypatch):
+def test_a_folder_without_read_permission(dense, monkeypatch):
     def refuse(*_):
         raise PermissionError(13, "Permission denied")
 

@@ -100,7 +100,7 @@ def recommend(
 
     surerec recommend /shared/films --all --output /shared/picks --engine spark --master yarn
     """
-    request = _Request(model, query, options, many, reading, engine, recommender, format, output)
+    request = _Command(model, query, options, many, reading, engine, recommender, format, output)
     _check(request)
     if any(name in many for name in _SOURCES[:3]):
         if engine.get("engine") == "spark":
@@ -131,7 +131,7 @@ def recommend(
         next_steps({command: "explain the first item"})
 
 
-class _Request(NamedTuple):
+class _Command(NamedTuple):
     """The options of a request, table by table."""
 
     model: Path
@@ -145,7 +145,7 @@ class _Request(NamedTuple):
     output: str | None
 
 
-def _check(request: _Request) -> None:
+def _check(request: _Command) -> None:
     """Refuse options that cannot be combined."""
     on_spark, _ = opt.check_engine(request.engine)
     query, many, output = request.query, request.many, request.output
@@ -240,7 +240,7 @@ def _recommend_to_groups(
     messages().print(plain(guarantee.labelled))
 
 
-def _recommend_to_many(request: _Request) -> None:
+def _recommend_to_many(request: _Command) -> None:
     output, many = request.output or "", request.many
     into, path = is_address(output), Path(output)
     refuse_unknown_address(output)
@@ -285,7 +285,7 @@ def _coverage(covered: int, n: int) -> str:
     return f"The guarantee covers {covered:,} of {n:,} (column {Columns.Covered})."
 
 
-def _read_histories(fitted: Recommender, request: _Request) -> Histories:
+def _read_histories(fitted: Recommender, request: _Command) -> Histories:
     """Read histories, and print warnings about ignored rows."""
     how: opt.Options = {"leave_out": "leave_out" in request.many, "at": request.query.get("at")}
     found = fitted.histories(request.many["histories"], **how, **opt.chosen(request.reading))
@@ -303,7 +303,7 @@ def _keeping(frames: Iterable[pl.DataFrame], kept: list[pl.DataFrame]) -> Iterat
         yield frame
 
 
-def _recommend_on_spark(request: _Request) -> None:
+def _recommend_on_spark(request: _Command) -> None:
     from surerec.spark import recommend_spark, spark_session  # noqa: PLC0415  # an extra
 
     fitted, output = load(request.model, request.recommender, verify=False), request.output or ""
