@@ -39,13 +39,18 @@ def test_reproduce_reads_named_columns_and_checks_them_on_resume(cli, log, tmp_p
     assert "was begun with other settings" in cli(*request, "--resume", *COLUMNS).err
 
 
-@pytest.mark.parametrize("datasets", ["sqlite:///shop.db", "log.csv"])
-def test_reproduce_refuses_databases(cli, tmp_path, datasets):
-    done = cli(
-        "reproduce", "--datasets", datasets, "--query", "SELECT 1", "--output", tmp_path / "out"
-    )
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("sqlite:///shop.db",), "reproduce does not read databases (--query)"),
+        (("log.csv", "--query", "SELECT 1"), "reproduce does not read databases (--query)"),
+        (("log.csv", "--master", "1"), "--master applies to Spark only; add --engine spark."),
+    ],
+)
+def test_reproduce_refuses_databases_and_options_of_spark(cli, tmp_path, words, says):
+    done = cli("reproduce", "--output", tmp_path / "out", "--datasets", *words)
     assert done.code == 2
-    assert "reproduce does not read databases (--query)" in done.err
+    assert says in done.err
     assert not (tmp_path / "out").exists()
 
 

@@ -46,22 +46,6 @@ def test_order_without_a_sequence_is_refused(cli, data, tmp_path):
     assert "needs a sequence column" in result.err
 
 
-@pytest.mark.parametrize(
-    ("command", "option"),
-    [
-        ("fit", "--master"),
-        ("fit", "--sequence"),
-        ("reproduce", "--master"),
-    ],
-)
-def test_options_of_spark_need_spark(cli, data, tmp_path, command, option):
-    to = tmp_path / "model"
-    given = (data, to) if command == "fit" else ("--datasets", data, "--output", to)
-    result = cli(command, *given, option, "1")
-    assert result.code == 2
-    assert f"{option} applies to Spark only; add --engine spark." in result.err
-
-
 def test_nothing_outside_the_extra_imports_pyspark():
     code = """
 import pkgutil, importlib, sys, surerec

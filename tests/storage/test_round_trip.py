@@ -119,14 +119,6 @@ def test_the_manifest_describes_the_model(tmp_path, write):
     assert sizes == {name: record["bytes"] for name, record in card["files"].items()}
 
 
-def test_without_verifying_no_byte_is_hashed(tmp_path, monkeypatch):
-    save_model(tmp_path / "model", old_statistics(), {})
-    monkeypatch.setattr("surerec.storage._folder.digest", None)
-    assert_same(load_model(tmp_path / "model", verify=False).statistics, old_statistics())
-    with pytest.raises(TypeError):
-        load_model(tmp_path / "model")
-
-
 @settings(max_examples=60)
 @given(
     st.dictionaries(names, arrays, max_size=3),

@@ -219,7 +219,8 @@ def reproduce(
 
     surerec reproduce --datasets ml-100k --extra als --output out
 
-    surerec reproduce --datasets log.csv --user-column visitor --item-column page --output out
+    surerec reproduce --datasets log.csv --user-column visitor --item-column page --time-column seen
+    --output out
 
     surerec reproduce --datasets ml-1m --output /shared/out --engine spark --master spark://host:7077
     """
