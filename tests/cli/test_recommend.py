@@ -25,7 +25,7 @@ def test_the_table_shows_sizes_and_guarantee(run):
 
 
 @pytest.mark.parametrize(
-    ("words", "request"),
+    ("words", "options"),
     [
         (("--user", "7", "--significance", "0.2"), {"user": 7, "significance": 0.2}),
         (("--user", "7", "--k", "10"), {"user": 7, "k": 10}),
@@ -41,11 +41,11 @@ def test_the_table_shows_sizes_and_guarantee(run):
     ],
 )
 @pytest.mark.parametrize("name", ["model", "hit", "icrs3"])
-def test_json_is_what_python_answers(answer, shop, name, words, request):
-    if name == "icrs3" and "min_probability" in request:
+def test_json_is_what_python_answers(answer, shop, name, words, options):
+    if name == "icrs3" and "min_probability" in options:
         return
     found = answer("recommend", name, *words)
-    expected = sr.load(shop.at / name).recommend(**request).to_dict()
+    expected = sr.load(shop.at / name).recommend(**options).to_dict()
     assert found == json.loads(json.dumps(expected))
 
 
