@@ -71,10 +71,10 @@ _FORMAT = _one("table", "json", "csv", "parquet")
 _FLAG = _one("")
 _READING: dict[str, Draw] = {
     "--columns": _one("user_id,item_id,datetime", "a,b"),
-    "--user": _one("user_id", "x"),
-    "--item": _one("item_id"),
-    "--time": _one("datetime"),
-    "--rating": _one("x"),
+    "--user-column": _one("user_id", "x"),
+    "--item-column": _one("item_id"),
+    "--time-column": _one("datetime"),
+    "--rating-column": _one("x"),
     "--rating-above": _one("0", "3.5"),
     "--min-profile-length": _WHOLE,
     "--time-format": _one("s", "%Y"),
@@ -86,7 +86,7 @@ _NEEDED = {
     "recommend": {"--user": _OFTEN, "--significance": _SELDOM, "--output": _SELDOM},
     "recommend --all": {"--output": _OFTEN, "--significance": _SELDOM, "--users": _SELDOM},
     "explain": {"--user": _OFTEN, "--item": _OFTEN, "--output": _SELDOM},
-    "audit": {"--users": 1.0},
+    "audit": {"--n-users": 1.0},
     "reproduce": {"--output": _OFTEN, "--datasets": 1.0},
     "keys create": {"--name": _OFTEN},
 }
@@ -214,7 +214,7 @@ LINES: list[Line] = [
             {
                 "--measure": _one("CM3", "x"),
                 "--recommender": _NAME,
-                "--users": _one("20", "30", "5"),
+                "--n-users": _one("20", "30", "5"),
                 "--window": _one("30", "60"),
                 "--random-state": _one("0", "1"),
                 "--output": _one("made/audit", "other", "log.csv"),
@@ -232,7 +232,7 @@ LINES: list[Line] = [
             {
                 "--datasets": _one("nowhere.csv", "x", "", "a=b", "bad.csv", "empty.csv"),
                 "--output": _one("made/r", "other", "log.csv"),
-                "--users": _one("5", "0"),
+                "--n-users": _one("5", "0"),
                 "--random-state": _one("0"),
                 "--k": _one("5"),
                 "--resume": _FLAG,

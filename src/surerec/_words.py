@@ -62,16 +62,18 @@ def as_options(message: str, names: Collection[str]) -> str:
 
     Examples
     --------
-    >>> as_options('Pass time="NAME", skip_bad=True or path=.', {"time", "skip_bad"})
-    'Pass --time NAME, --skip-bad or path=.'
+    >>> as_options('Pass time="NAME", skip_bad=True or path=.', {"time_column", "skip_bad"})
+    'Pass --time-column NAME, --skip-bad or path=.'
     """
 
     def option(found: re.Match[str]) -> str:
-        if found[1] not in names:
+        column = f"{found[1]}_column"  # what Python calls user=, the command line --user-column
+        name = column if found[2] == '"NAME"' and column in names else found[1]
+        if name not in names:
             return found[0]
         value = found[2].removesuffix("True")
         value = value[1:-1] if value[1:-1] and " " not in value else value
-        return f"--{found[1].replace('_', '-')} {value}".rstrip()
+        return f"--{name.replace('_', '-')} {value}".rstrip()
 
     return _ARGUMENT.sub(option, _BOTH_FORMS.sub("", message))
 

@@ -183,7 +183,7 @@ def test_the_command_line_wraps_lists(halves, scores, tmp_path, cli, write):
     past.to_frame().write_csv(tmp_path / "before.csv")
     future.to_frame().write_csv(tmp_path / "later.csv")
     given = ["--scores", tmp_path / "top.parquet", "--past", tmp_path / "before.csv"]
-    given += ["--futures", tmp_path / "later.csv"]
+    given += ["--future", tmp_path / "later.csv"]
     folder = tmp_path / "model"
     done = cli("wrap", folder, *given, "--fallback", "popularity")
     assert done.code == 0, done.err
@@ -202,13 +202,13 @@ def test_the_command_line_wraps_lists(halves, scores, tmp_path, cli, write):
     for changed, said in [
         (["--scores", wrong], "bad.csv:2: cannot parse score 'x' (1 row)."),
         (["--horizon", 0.4], "'--horizon'"),
-        (["--futures", tmp_path / "again.csv"], "--repeats drop"),
+        (["--future", tmp_path / "again.csv"], "--repeats drop"),
     ]:
         refused = cli("wrap", tmp_path / "other", *given, *changed)
         assert refused.code == 2
         assert said in " ".join(refused.err.split())
         assert not (tmp_path / "other").exists()
-    dropping = ("--futures", tmp_path / "again.csv", "--repeats", "drop")
+    dropping = ("--future", tmp_path / "again.csv", "--repeats", "drop")
     dropped = cli("wrap", tmp_path / "other", *given, *dropping)
     assert "Dropped repeats: 37 of the" in " ".join(dropped.err.split())
     picks = cli("recommend", tmp_path / "other", "--user", past.users[3], "--format", "json")

@@ -66,7 +66,7 @@ def shop(tmp_path_factory):
 
 def test_hostile_names_are_escaped(shop, cli, monkeypatch):
     monkeypatch.chdir(shop)
-    done = cli("audit", f"{HOSTILE}.csv", "--users", "40", "--output", "out")
+    done = cli("audit", f"{HOSTILE}.csv", "--n-users", "40", "--output", "out")
     assert done.code == 0
     assert HOSTILE in done.out.replace("\n", "")
     html = (shop / "out" / "report.html").read_text()
@@ -77,11 +77,11 @@ def test_hostile_names_are_escaped(shop, cli, monkeypatch):
 
 def test_a_model_folder_is_audited_recommender_by_recommender(shop, cli, monkeypatch):
     monkeypatch.chdir(shop)
-    done = cli("audit", "model", "--users", "40", "--output", "both")
+    done = cli("audit", "model", "--n-users", "40", "--output", "both")
     assert done.code == 0
     assert (shop / "both" / "icrs3" / "report.html").exists()
     assert "has no p-values" in done.out
-    done = cli("audit", "model", "--recommender", "icrs3", "--users", "40")
+    done = cli("audit", "model", "--recommender", "icrs3", "--n-users", "40")
     assert done.code == 0
     assert "icrs3 on " in done.out
 
@@ -90,7 +90,7 @@ def test_a_model_folder_is_audited_recommender_by_recommender(shop, cli, monkeyp
     ("arguments", "message"),
     [
         (("nothing.csv",), "no such file"),
-        (("model", "--measure", "CM3"), "--measure is for data"),
+        (("model", "--measure", "CM3"), "--measure applies to data"),
         (("model", "--recommender", "icrs9"), "no recommender 'icrs9'"),
         (("DATA", "--recommender", "icrs3"), "--recommender is for model folders"),
         (("DATA", "--users", "3"), "n_users is 3"),

@@ -54,7 +54,7 @@ def test_a_finding_names_the_segment_that_one_threshold_fails(marginal):
     assert [name for name, row in rows.items() if row["high"] < 0.9] == ["FR"]
     (finding,) = (each for each in marginal.findings if "country 'FR'" in each)
     assert "The guarantee is over all users, not per country" in finding
-    assert "--segments country --segments-file users.csv --pool-below 20" in finding
+    assert "--segments country --user-segments users.csv --pool-below 20" in finding
     assert "country 'DE'" not in finding
 
 
@@ -118,10 +118,10 @@ def test_the_command_reads_segments_from_the_data(few, cli, tmp_path, monkeypatc
     assert done.code == 0
     assert re.search(r"User-level +plan +a ", done.out)
     assert "The guarantee is over all users, not per plan." in " ".join(done.out.split())
-    assert cli("audit", "orders.csv", "--segments-file", "orders.csv").code == 2
+    assert cli("audit", "orders.csv", "--user-segments", "orders.csv").code == 2
     missing = cli("audit", "synthetic:n_users=60,n_items=30,n_rows=1200", "--segments", "plan")
     assert missing.code == 2
-    assert "--segments-file" in missing.err
+    assert "--user-segments" in missing.err
 
 
 def test_fit_pools_small_segments(few, cli, tmp_path, monkeypatch):
@@ -130,9 +130,9 @@ def test_fit_pools_small_segments(few, cli, tmp_path, monkeypatch):
     ids = few.users.ids.to_list()
     plan = ["big"] * (len(ids) - 2) + ["one", "two"]
     pl.DataFrame({"user_id": ids, "plan": plan}).write_csv("users.csv")
-    options = ("--recommender", "recall-cm3", "--segments", "plan", "--segments-file", "users.csv")
+    options = ("--recommender", "recall-cm3", "--segments", "plan", "--user-segments", "users.csv")
     assert cli("fit", "orders.csv", "model", *options, "--pool-below", "2").code == 0
     assert sr.load(tmp_path / "model").model_.segments.names == ("big", "other")
     wrong = cli("fit", "orders.csv", "model", "--pool-below", "2")
     assert wrong.code == 2
-    assert "--pool-below pools segments of --segments-file" in wrong.err
+    assert "--pool-below pools the segments of a file; add --user-segments" in wrong.err

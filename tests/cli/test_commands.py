@@ -1,4 +1,4 @@
-"""The command line as a person uses it: its two streams and its exit code."""
+"""The command line as a user runs it: output, messages and exit code."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ def run(cli, tmp_path, monkeypatch):
     return cli
 
 
-def test_the_installed_command_is_this_one(tmp_path):
+def test_python_m_surerec_runs_the_command_line(tmp_path):
     done = subprocess.run(  # our own command
         [sys.executable, "-m", "surerec", "describe", "nowhere.csv"],
         capture_output=True,
@@ -34,14 +34,14 @@ def test_the_installed_command_is_this_one(tmp_path):
 GOOD = "user,item,time\n" + "".join(f"{u},a,1\n{u},b,2\n" for u in range(9))
 
 
-def test_describe_says_what_a_file_holds_and_which_order_says_most(run, write):
+def test_describe_prints_counts_and_the_strongest_pairs(run, write):
     titles = write("titles.csv", "item,title\na,Thing A\nb,Thing B\nz,New\n")
     done = run("describe", write("log.csv", GOOD), "--titles", titles)
     assert done.code == 0
     assert done.err.startswith("Next: surerec fit ")
     assert f"--titles {titles}" in done.err
-    assert "1 title has no interactions and was skipped" in done.out
-    assert "of 9 people who took Thing A, 9 later took Thing B, 0 the other way" in done.out
+    assert "of titles has no interactions and was skipped" in done.out
+    assert "of 9 users who consumed Thing A, 9 consumed Thing B later, 0 before" in done.out
 
 
 def test_bad_rows_are_refused_or_skipped_and_counted(run, write):
@@ -52,7 +52,7 @@ def test_bad_rows_are_refused_or_skipped_and_counted(run, write):
     assert refused.err.endswith(said)
     skipped = run("describe", path, "--skip-bad")
     assert skipped.code == 0
-    assert "18 of 19 rows read; left out: 1 bad rows" in skipped.out
+    assert "18 of 19 rows; left out: 1 bad rows" in skipped.out
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_bad_rows_are_refused_or_skipped_and_counted(run, write):
         (["paint"], "paint"),
     ],
 )
-def test_a_users_error_is_a_sentence_and_exit_code_2(run, tmp_path, arguments, says):
+def test_user_errors_are_one_message_and_exit_code_2(run, tmp_path, arguments, says):
     (tmp_path / "shop.csv").touch()
     (tmp_path / "model").mkdir()
     done = run(*arguments)
@@ -82,9 +82,10 @@ def test_the_catalogue_is_listed(run):
     assert done.code == 0
     for name in ("ml-100k", "ml-25m", "flixster", "netflix-prize", "1,000,209"):
         assert name in done.out
+    assert run("--version").out.startswith("surerec ")
 
 
-def test_without_any_network_fetching_names_every_source_tried(run, tmp_path):
+def test_fetching_without_network_names_every_source(run, tmp_path):
     done = run("datasets", "fetch", "ml-100k")
     assert done.code == 2
     assert "files.grouplens.org" in done.err
@@ -92,12 +93,8 @@ def test_without_any_network_fetching_names_every_source_tried(run, tmp_path):
     assert not list((tmp_path / "cache").rglob("*.inter"))
 
 
-def test_the_demo_says_so_when_synthetic_data_stand_in(run):
+def test_demo_falls_back_to_synthetic_data(run):
     done = run("demo")
     assert done.code == 0
-    assert "synthetic data stand in" in done.out
-    assert "people who took Story" in done.out
-
-
-def test_version(run):
-    assert run("--version").out.startswith("surerec ")
+    assert "uses synthetic data instead" in done.out
+    assert "users who consumed Story" in done.out

@@ -1,4 +1,4 @@
-"""How commands end when stopped or short of memory, and foreign texts on a screen."""
+"""Commands that are terminated or out of memory, and untrusted text in a terminal."""
 
 import os
 import signal
@@ -42,7 +42,7 @@ main()
 """
 
 
-def test_a_stopped_command_leaves_no_half_file(tmp_path):
+def test_a_terminated_command_leaves_no_partial_file(tmp_path):
     running = subprocess.Popen(  # noqa: S603  # our own command
         [sys.executable, "-c", SLOW, tmp_path / "picks.csv"], stdout=subprocess.PIPE, text=True
     )
@@ -58,7 +58,7 @@ def test_a_stopped_command_leaves_no_half_file(tmp_path):
     ("error", "code", "says"),
     [("KeyboardInterrupt", 130, "Interrupted."), ("MemoryError", 2, "not enough memory")],
 )
-def test_what_ends_the_imports_is_one_line(error, code, says):
+def test_errors_during_imports_are_one_line(error, code, says):
     done = subprocess.run(  # noqa: S603  # our own command
         [sys.executable, "-c", AT_IMPORT.format(error=error)],
         capture_output=True,
@@ -77,10 +77,10 @@ def test_too_little_memory_is_one_line(cli, write, monkeypatch):
     monkeypatch.setattr("surerec.cli._options.read", no_room)
     done = cli("describe", write("x.csv", "user_id,item_id\n1,2\n"))
     assert done.code == 2
-    assert done.err == "Error: not enough memory (Unable to allocate 64 GiB).\n"
+    assert done.err == "Error: Not enough memory (Unable to allocate 64 GiB).\n"
 
 
-def test_control_characters_of_ids_and_titles_are_shown_and_not_obeyed(cli, tmp_path):
+def test_control_characters_in_ids_are_escaped(cli, tmp_path):
     hostile = "a\x1b[2J\x9b31m\u202eb"
     pairs = [(user, item) for user in range(20) for item in (hostile, "c\x07", "d", "e")]
     rows = pl.DataFrame(pairs, schema=["user_id", "item_id"], orient="row")
@@ -92,8 +92,8 @@ def test_control_characters_of_ids_and_titles_are_shown_and_not_obeyed(cli, tmp_
         ("recommend", tmp_path / "m", "--history", "d", "--confidence", "0.5"),
         ("recommend", tmp_path / "m", "--user", "\x1b[2J"),
     ):
-        told = cli(*command)
-        assert told.code == (2 if "--user" in command else 0), told.err
-        shown = told.out + told.err
+        done = cli(*command)
+        assert done.code == (2 if "--user" in command else 0), done.err
+        shown = done.out + done.err
         assert not set("\x1b\x9b\u202e\x07") & set(shown)
         assert "--history" not in command or r"a\x1b[2J\x9b31m\u202eb" in shown

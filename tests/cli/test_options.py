@@ -1,12 +1,14 @@
-"""All commands that read ratings take the same options for it."""
+"""Options have one name on all surfaces, and one spelling in all commands."""
 
 import re
 
 import pytest
 
 import surerec as sr
+from checks import help as help_page
+from checks import options
 
-COLUMNS = ("--user", "wer", "--item", "was", "--time", "wann")
+COLUMNS = ("--user-column", "wer", "--item-column", "was", "--time-column", "wann")
 
 
 @pytest.fixture(scope="module")
@@ -20,28 +22,47 @@ def log(tmp_path_factory):
 
 
 def test_columns_are_read_by_their_names(cli, log):
-    asked = ("describe", log)
-    refused = cli(*asked)
+    request = ("describe", log)
+    refused = cli(*request)
     assert refused.code == 2
-    assert re.search(r"no user or item or time column among 'wer', 'was', 'wann'\. .*--user NAME",
+    assert re.search(r"no user or item or time column among 'wer', 'was', 'wann'; .*--user-column",
                      refused.err)  # fmt: skip
-    assert re.search(r"Users +120", cli(*asked, *COLUMNS).out)
+    assert re.search(r"Users +120", cli(*request, *COLUMNS).out)
 
 
-def test_a_reproduction_reads_as_it_is_told_and_resumes_so(cli, log, tmp_path):
-    asked = ("reproduce", "--datasets", log, "--output", tmp_path / "out", "--users", "4",
+def test_reproduce_reads_named_columns_and_checks_them_on_resume(cli, log, tmp_path):
+    request = ("reproduce", "--datasets", log, "--output", tmp_path / "out", "--n-users", "4",
              "--timed-users", "0", "--tuning-users", "0")  # fmt: skip
-    assert "no user or item or time column" in cli(*asked).err
-    assert "no time column among" in cli(*asked, "--overwrite", *COLUMNS[:4]).err
-    assert "no time column among" in cli(*asked, "--resume", *COLUMNS[:4]).err
-    assert "was begun with other settings" in cli(*asked, "--resume", *COLUMNS).err
+    assert "no user or item or time column" in cli(*request).err
+    assert "no time column among" in cli(*request, "--overwrite", *COLUMNS[:4]).err
+    assert "no time column among" in cli(*request, "--resume", *COLUMNS[:4]).err
+    assert "was begun with other settings" in cli(*request, "--resume", *COLUMNS).err
 
 
-@pytest.mark.parametrize("datasets", ["sqlite:///shop.db", "log.csv"])
-def test_reproduce_says_that_it_reads_no_database(cli, tmp_path, datasets):
-    done = cli(
-        "reproduce", "--datasets", datasets, "--query", "SELECT 1", "--output", tmp_path / "out"
-    )
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("sqlite:///shop.db",), "reproduce does not read databases (--query)"),
+        (("log.csv", "--query", "SELECT 1"), "reproduce does not read databases (--query)"),
+        (("log.csv", "--master", "1"), "--master applies to Spark only; add --engine spark."),
+    ],
+)
+def test_reproduce_refuses_databases_and_options_of_spark(cli, tmp_path, words, says):
+    done = cli("reproduce", "--output", tmp_path / "out", "--datasets", *words)
     assert done.code == 2
-    assert "reproduce reads no database and takes no --query" in done.err
+    assert says in done.err
     assert not (tmp_path / "out").exists()
+
+
+def test_options_have_the_same_name_on_all_surfaces():
+    assert options.faults() == []
+    assert options.PAGE.read_text(encoding="utf-8") == options.page(), (
+        "run python -m checks.options"
+    )
+
+
+def test_the_help_of_every_command_is_as_recorded(cli):
+    assert help_page.FILE.read_text(encoding="utf-8") == help_page.page(), "python -m checks.help"
+    shown = cli("--help").out
+    panels = ["First steps", "Calibration", "Research and operation", "Live models"]
+    assert sorted(panels, key=shown.index) == panels

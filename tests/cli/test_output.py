@@ -1,4 +1,4 @@
-"""``--output`` never destroys: what is no plain file is written into, or refused in a sentence."""
+"""``--output`` to pipes, devices and files."""
 
 import os
 import stat
@@ -17,7 +17,7 @@ COMMANDS = (
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_pipe_gets_it_and_what_cannot_be_written_is_refused(run, tmp_path, command):
+def test_output_to_pipes_and_unwritable_paths(run, tmp_path, command):
     pipe = tmp_path / "picks.csv"
     os.mkfifo(pipe)
     read = []
@@ -30,20 +30,20 @@ def test_a_pipe_gets_it_and_what_cannot_be_written_is_refused(run, tmp_path, com
     folder = tmp_path / "folder.csv"
     folder.mkdir()
     for place, why in ((folder, "Is a directory"), ("/proc/picks.csv", "No such file")):
-        told = run(*command, "--output", place)
-        assert told.code == 2
-        assert f"{place}: cannot be written ({why}" in told.err
+        done = run(*command, "--output", place)
+        assert done.code == 2
+        assert f"{place}: cannot be written ({why}" in done.err
     assert not list(folder.iterdir())
 
 
 @pytest.mark.parametrize("command", ["recommend", "explain"])
-def test_a_file_has_the_format_of_its_name_or_is_refused(run, answer, tmp_path, command):
-    asked = command, "icrs3", "--user", "7"
+def test_the_suffix_of_output_sets_the_format(run, answer, tmp_path, command):
+    request = command, "icrs3", "--user", "7"
     if command == "explain":
-        asked += "--item", str(answer("recommend", "icrs3", "--user", "7")["items"][0]["item_id"])
-    assert run(*asked, "--output", tmp_path / "picks.csv").code == 0
+        request += "--item", str(answer("recommend", "icrs3", "--user", "7")["items"][0]["item_id"])
+    assert run(*request, "--output", tmp_path / "picks.csv").code == 0
     assert "item_id" in pl.read_csv(tmp_path / "picks.csv").columns
-    refused = run(*asked, "--output", tmp_path / "picks.txt")
+    refused = run(*request, "--output", tmp_path / "picks.txt")
     assert refused.code == 2
-    assert "picks.txt: a table for people is not written to a file" in refused.err
+    assert "picks.txt: the suffix names no file format" in refused.err
     assert not (tmp_path / "picks.txt").exists()

@@ -1,4 +1,4 @@
-"""Recommend and explain as a person does on the command line: to one user, a group, or many."""
+"""Recommend and explain on the command line: for one user, a group, or many users."""
 
 import json
 import re
@@ -10,10 +10,10 @@ import pytest
 import surerec as sr
 
 MANY = ("recommend", "model", "--all")
-TOGETHER = ("recommend", "model", "--confidence", "0.8")
+GROUP = ("recommend", "model", "--confidence", "0.8")
 
 
-def test_the_table_says_the_sizes_and_the_guarantee(run):
+def test_the_table_shows_sizes_and_guarantee(run):
     done = run("recommend", "icrs3", "--user", "9", "--confidence", "0.7", "--show", "3")
     assert "items at confidence 0.7" in done.out
     assert "Guarantee: An item new to the user that they consume next is left out" in done.out
@@ -21,11 +21,11 @@ def test_the_table_says_the_sizes_and_the_guarantee(run):
     done = run("recommend", "model", "--user", "9", "--confidence", "0.7", "--show", "3")
     assert "Recall of at least 70% on average over users" in done.out
     assert "p-value" not in done.out
-    assert "in above" in done.out
+    assert "Enters above" in done.out
 
 
 @pytest.mark.parametrize(
-    ("words", "asked"),
+    ("words", "options"),
     [
         (("--user", "7", "--significance", "0.2"), {"user": 7, "significance": 0.2}),
         (("--user", "7", "--k", "10"), {"user": 7, "k": 10}),
@@ -41,50 +41,50 @@ def test_the_table_says_the_sizes_and_the_guarantee(run):
     ],
 )
 @pytest.mark.parametrize("name", ["model", "hit", "icrs3"])
-def test_json_is_what_python_answers(answer, shop, name, words, asked):
-    if name == "icrs3" and "min_probability" in asked:
+def test_json_is_what_python_answers(answer, shop, name, words, options):
+    if name == "icrs3" and "min_probability" in options:
         return
     found = answer("recommend", name, *words)
-    expected = sr.load(shop.at / name).recommend(**asked).to_dict()
+    expected = sr.load(shop.at / name).recommend(**options).to_dict()
     assert found == json.loads(json.dumps(expected))
 
 
 def test_short_lists_rankings_and_unseen_items(run, answer):
     shown = run("recommend", "model", "--user", "9", "--k", "10").out
     assert "10 of " in shown
-    assert "that at least 1 of these 10 items new to the user is consumed" in shown
+    assert "that the user consumes at least 1 of these 10 items" in shown
     found = answer("recommend", "mining", "--user", "7", "--k", "3")["items"]
     assert (len(found), "p_value" in found[0]) == (3, False)
     done = run("recommend", "icrs3", "--history", "1,2,900", "--confidence", "0.4")
-    assert "Nobody in the data took 900: ignored." in done.err
+    assert "Ignored items that are not in the model: 900." in done.err
 
 
 def test_precision_and_probabilities(run, answer):
-    asked = ("recommend", "precise", "--user", "14")
-    done = run(*asked, "--precision", "0.2")
+    request = ("recommend", "precise", "--user", "14")
+    done = run(*request, "--precision", "0.2")
     assert "at precision 0.2 with confidence 0.9" in done.out
     assert "At least 20% of the shown items" in done.out
     assert re.search(r"Probability .*\n.* \d+\.\d% \[\d+–\d+\] ", done.out)
-    assert "in above" not in done.out
-    assert answer(*asked, "--precision", "0.2")["precision"] == 0.2
-    assert "--precision 0.5" in run(*asked).err
+    assert "Enters above" not in done.out
+    assert answer(*request, "--precision", "0.2")["precision"] == 0.2
+    assert "--precision 0.5" in run(*request).err
 
 
-def test_explain_says_the_counts_in_words(run, answer, shop):
+def test_explain_prints_counts(run, answer, shop):
     for name, said in (("icrs3", "in the set at every"), ("model", "users: in the set at every")):
         item = answer("recommend", name, "--user", "7")["items"][0]["item_id"]
         done = run("explain", name, "--user", "7", "--item", item)
-        assert re.search(rf"later consumed (Thing )?{item}", done.out)
+        assert re.search(rf"later (took|consumed) (Thing )?{item}", done.out)
         assert said in done.out
     why = answer("explain", "model", "--history", "1,2", "--item", item, "--at", "2020-03-03")
     expected = sr.load(shop.at / "model").explain(history=[1, 2], item=item, at="2020-03-03")
     assert why["score"] == pytest.approx(expected.score)
 
 
-def test_every_answer_says_who_gave_it(run, answer):
-    asked = ("recommend", "all", "--user", "7", "--confidence", "0.7")
-    assert "by model" in run(*asked).out  # what was saved last
-    named = (*asked, "--recommender", "icrs3")
+def test_every_answer_names_its_recommender(run, answer):
+    request = ("recommend", "all", "--user", "7", "--confidence", "0.7")
+    assert "by model" in run(*request).out  # what was saved last
+    named = (*request, "--recommender", "icrs3")
     assert answer(*named)["recommender"] == "icrs3"
     assert "Answered by icrs3." in run(*named, "--format", "csv").err
     item = str(answer(*named)["items"][0]["item_id"])
@@ -106,7 +106,7 @@ def test_all_users_are_streamed_to_a_file_that_equals_recommend_many(run, shop):
     assert not list(shop.at.glob(".all*"))
 
 
-def test_many_users_end_with_how_many_and_what_holds(run, shop):
+def test_many_users_report_coverage_and_guarantee(run, shop):
     (shop.at / "some.txt").write_text("7\n\n9\n")
     run("recommend", "model", "--users", "some.txt", "--output", "some.parquet", "--k", "1")
     assert pl.read_parquet(shop.at / "some.parquet")["user_id"].to_list() == [7, 9]
@@ -114,24 +114,24 @@ def test_many_users_end_with_how_many_and_what_holds(run, shop):
     frame, said = pl.read_parquet(shop.at / "sum.parquet"), " ".join(done.err.split())
     n, covered = (x["user_id"].n_unique() for x in (frame, frame.filter("covered")))
     assert "recommendations by icrs3 to sum.parquet" in said
-    assert f"{n} of {shop.then.n_users} people have recommendations" in said
+    assert f"{n} of {shop.then.n_users} users have recommendations" in said
     assert 0 < covered < n
-    assert f"The guarantee covers {covered} of these {n}; the column covered" in said
+    assert f"The guarantee covers {covered} of {n} (column covered)" in said
     about = pl.read_parquet_metadata(shop.at / "sum.parquet")
     assert about["surerec.recommender"] == "icrs3"
     assert f"Guarantee: {about['surerec.guarantee']}" in said
     few = run("recommend", "icrs3", "--all", "--confidence", "0.1", "--k", "2", "--output", "f.csv")
     n = pl.read_csv(shop.at / "f.csv")["user_id"].n_unique()
     said = " ".join(few.err.split())
-    assert f"{n} of {shop.then.n_users} people have recommendations; nothing qualified" in said
+    assert f"{n} of {shop.then.n_users} users have recommendations." in said
     assert "No guarantee: the set was truncated to 2 items. The full set has:" in said
 
 
 def test_histories_of_a_file(run, shop):
     items = shop.then.items.ids[:6].to_list()
     rows = [f"{who},{item},2020-0{who}-01" for who in (1, 2) for item in items]
-    (shop.at / "people.csv").write_text("\n".join(["who,item,day", *rows, "3,900,2020-01-01"]))
-    many = ("recommend", "model", "--histories", "people.csv", "--user-column", "who")
+    (shop.at / "visitors.csv").write_text("\n".join(["who,item,day", *rows, "3,900,2020-01-01"]))
+    many = ("recommend", "model", "--histories", "visitors.csv", "--user-column", "who")
     model = sr.load(shop.at / "model")
     for words, moments in (
         (("--time-column", "day"), ("2020-01-01", "2020-02-01")),
@@ -139,8 +139,8 @@ def test_histories_of_a_file(run, shop):
     ):
         done = run(*many, *words, "--k", "3", "--output", "picks.csv")
         assert done.code == 0, done.err
-        assert "1 user is left out" in done.err
-        assert "took the items of 1 row: ignored" in done.err
+        assert re.search(r"1 (person|user) is left out", done.err)
+        assert "Ignored 1 row with items that are not in the model" in done.err
         picks = pl.read_csv(shop.at / "picks.csv")
         for who, at in zip((1, 2), moments, strict=True):
             alone = model.recommend(history=items, at=at, k=3)
@@ -158,19 +158,19 @@ def test_unknown_ids_of_a_file_are_skipped_and_named(run, shop, unknown):
     n = len(shop.items)
     skip = [] if unknown < n else ["--unknown", "skip"]
     precise = ("recommend", "precise", "--precision", "0.1", "--items", "more.txt")
-    for asked in (
+    for request in (
         ("item-list", "precise", "more", "more.txt"),
         (*precise, "--users", "users.txt", "--output", "picks.csv"),
     ):
-        done = run(*asked, *skip)
+        done = run(*request, *skip)
         assert f"more.txt: {unknown} of {n + unknown} items are unknown and were skip" in done.err
-        refused = run(*asked)
+        refused = run(*request)
         assert (refused.code, ".txt: 40 of " in refused.err) == ((2, True) if skip else (0, False))
     assert f"users.txt: {unknown} of {3 + unknown} users are unknown and were" in done.err
-    assert "of 3 people have recommendations" in done.err
+    assert "of 3 users have recommendations" in done.err
 
 
-def test_a_list_is_allowed_and_chosen_from(run, answer, shop):
+def test_item_lists_are_calibrated_and_used(run, answer, shop):
     done = run("item-list", "precise", "tonight", "ids.txt")
     said = f"Calibrated the list tonight for precision-cm12 ({len(shop.items)} items)"
     assert said in done.err
@@ -190,12 +190,12 @@ def test_a_list_is_allowed_and_chosen_from(run, answer, shop):
 def test_several_users_are_a_group(run, answer, shop):
     model, pair = sr.load(shop.at / "model"), shop.users[:2]
     words = ("--user", pair[0], "--user", pair[1])
-    done = run(*TOGETHER, *words)
-    assert "Recall of at least 80% on average over random groups of" in done.out
+    done = run(*GROUP, *words)
+    assert "items new to every member that any member" in done.out
     picks = model.recommend(group=pair, confidence=0.8)
-    assert f"least served is {picks.least_served}" in done.out
+    assert f"least served: {picks.least_served}" in done.out
     expected = model.recommend(group=pair, confidence=0.8, group_guarantee="all")
-    assert answer(*TOGETHER, *words, "--group-guarantee", "all") == expected.to_dict()
+    assert answer(*GROUP, *words, "--group-guarantee", "all") == expected.to_dict()
     merged = run(
         "recommend", "icrs3", *words, "--group-guarantee", "bonferroni", "--confidence", "0.6"
     )
@@ -209,8 +209,8 @@ def test_several_users_are_a_group(run, answer, shop):
 
 def test_histories_are_members_with_their_times(run, answer, shop):
     model, day = sr.load(shop.at / "model"), "2020-03-01"
-    asked = (
-        *TOGETHER,
+    request = (
+        *GROUP,
         "--history",
         "1,2,3,4,5",
         "--history",
@@ -218,24 +218,24 @@ def test_histories_are_members_with_their_times(run, answer, shop):
         "--group-guarantee",
         "worst",
     )
-    found = answer(*asked, "--user", shop.users[0])
+    found = answer(*request, "--user", shop.users[0])
     assert [each["member"] for each in found["members"]] == [shop.users[0], "member 2", "member 3"]
     times = ("--times", ",".join([day] * 5), "--times", ",".join([day] * 3))
     group = [[(item, day) for item in (1, 2, 3, 4, 5)], [(item, day) for item in (6, 7, 8)]]
     expected = model.recommend(group=group, confidence=0.8, group_guarantee="worst").items
-    assert [row["item_id"] for row in answer(*asked, *times)["items"]] == expected
+    assert [row["item_id"] for row in answer(*request, *times)["items"]] == expected
     for wrong, says in (
-        (times[:2], "--history have 5, 3 items, and --times 5 values"),
-        (("--times", day, "--times", day), "--history have 5, 3 items, and --times 1, 1 values"),
+        (times[:2], "--history has 5, 3 items, and --times has 5 values"),
+        (("--times", day, "--times", day), "--history has 5, 3 items, and --times has 1, 1 values"),
     ):
-        done = run(*asked, *wrong)
+        done = run(*request, *wrong)
         assert done.code == 2
         assert says in done.err
 
 
-def test_files_of_groups_say_who_is_covered_and_what_is_guaranteed(run, answer, shop):
-    model, asked = sr.load(shop.at / "model"), (*TOGETHER, "--group-file", "groups.csv")
-    done = run(*asked, "--output", "groups.parquet")
+def test_files_of_groups_report_coverage_and_guarantee(run, answer, shop):
+    model, request = sr.load(shop.at / "model"), (*GROUP, "--groups", "groups.csv")
+    done = run(*request, "--output", "groups.parquet")
     assert done.code == 0, done.err
     frame = pl.read_parquet(shop.at / "groups.parquet")
     assert frame.equals(model.recommend_groups(shop.at / "groups.csv", confidence=0.8))
@@ -244,11 +244,13 @@ def test_files_of_groups_say_who_is_covered_and_what_is_guaranteed(run, answer, 
         shop.at / "groups.csv", model.model_.options(confidence=0.8)
     )
     assert guarantee == str(said)
-    assert "Answered 2 groups" in done.err
-    assert "The guarantee covers 2 of these 2; the column covered says which." in done.err
+    assert "Recommended to 2 groups" in done.err
+    assert "The guarantee covers 2 of 2 (column covered)." in done.err
     assert guarantee in done.err
-    assert answer(*asked)["guarantee"]["sentence"] == guarantee
-    assert pl.read_csv(run(*asked).out.encode())["item_id"].to_list() == frame["item_id"].to_list()
+    assert answer(*request)["guarantee"]["sentence"] == guarantee
+    assert (
+        pl.read_csv(run(*request).out.encode())["item_id"].to_list() == frame["item_id"].to_list()
+    )
 
 
 def test_sizes_of_groups_have_guarantees_of_their_own(shop):
@@ -268,8 +270,8 @@ def test_calibrating_on_groups_is_saved(run, shop, tmp_path):
                "--aggregation", "least-misery")  # fmt: skip
     assert "similar groups of 2" in done.err
     assert sr.load(tmp_path / "other").model_.groups.sizes == (2,)
-    given = run("groups", tmp_path / "other", "--group-file", "groups.csv")
-    assert "2 groups like the given ones, of up to 3" in given.err
+    given = run("groups", tmp_path / "other", "--groups", "groups.csv")
+    assert "2 groups such as those given, of up to 3" in given.err
 
 
 # What is refused.
@@ -285,25 +287,25 @@ ONE, TO_FILE = ("recommend", "model", "--user", "7"), ("recommend", "model", "--
         (("recommend", "model", "--user", "nobody"), "There is no user 'nobody'"),
         ((*ONE, "--recommender", "icrs9"), "Use one of recall-cm12"),
         (("recommend", ".", "--user", "7"), "holds no surerec model"),
-        ((*MANY, "--output", "picks.txt"), "must end in .parquet or .csv"),
+        ((*MANY, "--output", "picks.txt"), "is not .parquet or .csv"),
         ((*MANY, "--output", "no/such/folder.csv"), "cannot be written"),
         (MANY, "add --output"),
-        ((*ONE, "--hits"), "are for many users"),
-        ((*MANY, "--output", "x.csv", "--table", "picks"), "are for databases"),
+        ((*ONE, "--hits"), "apply to many users"),
+        ((*MANY, "--output", "x.csv", "--table", "picks"), "apply to databases"),
         ((*TO_FILE, "--users", "none.txt"), "none.txt"),
-        ((*TO_FILE, "--all", "--user-column", "who"), "give that too"),
-        ((*TO_FILE, "--all", "--at", "5"), "about --histories"),
-        ((*TO_FILE, "--all", "--user", "7"), "has the users"),
+        ((*TO_FILE, "--all", "--user-column", "who"), "--user-column applies to --histories only"),
+        ((*TO_FILE, "--all", "--at", "5"), "--at applies to --histories only"),
+        ((*TO_FILE, "--all", "--user", "7"), "cannot be combined"),
         ((*TO_FILE, "--histories", "none.csv"), "no such file"),
-        ((*TO_FILE, "--histories", "a", "--users", "b"), "do not go together"),
-        (("recommend", "model", "--group-file", "groups.csv", "--user", "1"), "has the users"),
+        ((*TO_FILE, "--histories", "a", "--users", "b"), "cannot be combined"),
+        (("recommend", "model", "--groups", "groups.csv", "--user", "1"), "cannot be combined"),
         (("recommend", "model", "--history", "1,2", "--times", "5,soon"), "is 'soon'; it must be"),
-        ((*ONE, "--at", "5"), "--at is about a --history"),
-        ((*ONE, "--group-guarantee", "any"), "A group of one is a person"),
-        (("groups", "icrs3"), "not calibrated over users"),
+        ((*ONE, "--at", "5"), "--at on the command line"),
+        ((*ONE, "--group-guarantee", "any"), "A group of one"),
+        (("groups", "icrs3"), "has no user-level calibration"),
     ],
 )
-def test_a_users_error_is_a_sentence_and_exit_code_2(run, words, says):
+def test_user_errors_are_one_message_and_exit_code_2(run, words, says):
     done = run(*words)
     assert (done.code, done.out) == (2, "")
     assert says in " ".join(done.err.split())

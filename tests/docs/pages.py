@@ -41,7 +41,7 @@ def write_files(folder, consumed, log):
     best = users.to_frame().join(items.head(100).to_frame(), how="cross")
     best.with_columns(score=pl.int_range(pl.len()) % 97).write_parquet(folder / "top100.parquet")
     people = pl.DataFrame({"user": ["x"] * 5, "item": items[:5], "time": range(5)})
-    people.write_csv(folder / "people.csv")
+    people.write_csv(folder / "visitors.csv")
 
 
 def write_shop(folder, consumed):

@@ -29,7 +29,7 @@ def small(words):
     """Put the small data in the place of those named, and as few users as will do."""
     stands_in = {"ml-100k": "ratings.csv", "ml-1m": "ratings.csv", "new-ratings.csv": "ratings.csv"}
     found = [stands_in.get(word, word) for word in words]
-    return [*found, "--users", "60"] if words[0] == "audit" else found
+    return [*found, "--n-users", "60"] if words[0] == "audit" else found
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def in_minutes(words):
         return words
     if words[0] == "reproduce" and "spark" not in words:
         extra = ["--extra", "als"] if "als" in words else []
-        return ["reproduce", "--datasets", "ml-100k", "--users", "20", *extra, "--output"]
+        return ["reproduce", "--datasets", "ml-100k", "--n-users", "20", *extra, "--output"]
     return small(words) if BIG & set(words) else None
 
 

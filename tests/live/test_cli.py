@@ -44,7 +44,7 @@ def test_init_creates_a_live_model_or_explains_why_not(cli, model, tmp_path):
         assert (refused.code, message in refused.err) == (2, True)
     done = cli("live", "init", tmp_path / "shop", films)
     assert (done.code, done.out) == (0, "")
-    assert "is live with recall-cm12" in done.err
+    assert "from recall-cm12" in done.err
 
 
 def test_events_of_a_file_are_ingested_once(cli, shop, write):
@@ -54,7 +54,7 @@ def test_events_of_a_file_are_ingested_once(cli, shop, write):
     path = write("events.csv", lines)
     first = cli("live", "ingest", shop, path, "--batch", "7")
     assert first.code == 0
-    assert "Taken in: " in first.err
+    assert "Ingested: " in first.err
     again = cli("live", "ingest", shop, path)
     assert "40 duplicates" in again.err
     status = json.loads(cli("live", "status", shop, "--json").out)
@@ -69,13 +69,13 @@ def test_status_reports_user_days_and_the_heaviest_users(cli, shop):
         n = live.observe([{"user": 7, "item": item} for item in items]).evaluated
     assert n
     shown = cli("live", "status", shop, "--heaviest").out
-    assert f"{n} of them evaluated, on 1 user day" in shown
-    assert "The heaviest 1% of users sent 100% of today's evaluated events." in shown
-    assert f"7: {n} evaluated today, 100%" in shown
-    status = json.loads(cli("live", "status", shop, "--heaviest", "--json").out)
-    assert status["heaviest_users"] == [{"user_id": "7", "evaluated": n, "share": 1.0}]
-    assert (status["n_user_days"], status["heaviest_share"]) == (1, 1.0)
-    assert len(status["observed_by_user_day"]) == 3
+    assert f"{n} judged (items new to the user) on 1 user day" in shown
+    assert "The heaviest 1% of users sent 100% of today's judged events." in shown
+    assert f"7: {n} judged today, 100%" in shown
+    said = json.loads(cli("live", "status", shop, "--heaviest", "--json").out)
+    assert said["heaviest_users"] == [{"user_id": "7", "judged": n, "share": 1.0}]
+    assert (said["n_user_days"], said["heaviest_share"]) == (1, 1.0)
+    assert len(said["observed_by_user_day"]) == 3
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_status_reports_user_days_and_the_heaviest_users(cli, shop):
             "customer,Product ID,purchased_at\n7,900,2024-05-01 12:00\n7,901,1700000000\n",
             "1 new item, 1 late",
         ),
-        ("", "Taken in: no events."),
+        ("", "Ingested: no events."),
     ],
 )
 @pytest.mark.parametrize("given", ["file", "stdin"])
@@ -103,23 +103,23 @@ def test_ingest_reads_json_lines_and_csv(cli, shop, write, monkeypatch, given, l
     ("lines", "message"),
     [
         (None, "line 1: the event has more than 1,048,576 characters"),
-        ("user,item\n1\n", "line 2: has not as many cells as the header"),
-        ('{"user": 1, "item": 2}\nnonsense\n', "line 2: is no JSON object"),
-        ("user,item,film\n1,2,3\n", "line 2 has the unknown field 'film'"),
-        ("user,colour\n1,2\n", "line 1: is neither a JSON object nor a header"),
-        ("nonsense\n", "line 1: is neither a JSON object nor a header"),
-        ("\n7,11\n", "line 2: is neither a JSON object nor a header"),
-        ("user,user_id,item\n1,1,2\n", "line 1: names a column twice"),
-        ("user,item,time\n1,2,yesterday\n", "line 2: cannot parse time 'yesterday'. Use an ISO"),
+        ("user,item\n1\n", "line 2: the row and the header have different numbers of cells"),
+        ('{"user": 1, "item": 2}\nnonsense\n', "line 2: not a JSON object"),
+        ("user,item,film\n1,2,3\n", "line 2 has the field 'film'"),
+        ("user,colour\n1,2\n", "line 1: neither a JSON object nor a CSV header"),
+        ("nonsense\n", "line 1: neither a JSON object nor a CSV header"),
+        ("\n7,11\n", "line 2: neither a JSON object nor a CSV header"),
+        ("user,user_id,item\n1,1,2\n", "line 1: a column name appears twice"),
+        ("user,item,time\n1,2,yesterday\n", "line 2: the time is 'yesterday'; it must be an ISO"),
         (
             "user,item,time\n1,2,3\n\n1,2,2999-01-01\n",
             "line 4: the time 2999-01-01T00:00:00+00:00 is more than 5 minutes ahead of",
         ),
-        ("user,item\n1,2\nann,2\n", "line 3: The user 'ann' is not a valid id. User ids of this"),
-        (b"user,item\n\xff,2\n", "is not text in UTF-8"),
-        ('{"user": 7, "item": 8, "id": ' + "[" * 100_000, "line 1: is no JSON object"),
-        ('{"user": ' + "[" * 900 + "]" * 900 + ', "item": 8}', "line 1: user is "),
-        ("user,item\n7," + "8" * 131_073 + "\n", "line 2: cannot be read as CSV (field larger"),
+        ("user,item\n1,2\nann,2\n", "line 3: The user 'ann' cannot be taken in: this model's"),
+        (b"user,item\n\xff,2\n", "not valid UTF-8"),
+        ('{"user": 7, "item": 8, "id": ' + "[" * 100_000, "line 1: not a JSON object"),
+        ('{"user": ' + "[" * 900 + "]" * 900 + ', "item": 8}', "line 1: the user is "),
+        ("user,item\n7," + "8" * 131_073 + "\n", "line 2: invalid CSV (field larger"),
         ("user,item\n7,8\n" + "9" * (1 << 20) + "1\n", "line 3: the event has more than 1,048,576"),
         ('user,item\n7,"' + '\n","' * 300_000, "the event has more than 1,048,576 characters"),
     ],
@@ -155,7 +155,7 @@ def test_events_before_a_bad_line_are_kept(cli, shop, write):
     lines = '\n{"user": 7, "item": 900}\n{"user": 7, "item": 901}\n{"user": 7}\n'
     done = cli("live", "ingest", shop, write("e.jsonl", lines), "--batch", "2")
     assert done.code == 2
-    assert "Taken in before, and safe: 2 new item." in done.err
+    assert "Ingested and committed before the error: 2 new item." in done.err
     assert "e.jsonl, line 4 has no item." in done.err.replace("\n", "")
     assert "2 events" in cli("live", "status", shop).out
 

@@ -239,7 +239,7 @@ def test_commands_work_beside_a_server(tmp_path, model, films, cli):
     with Live.create(shop, model, refit=False) as served:
         served.observe(stream(films, 50))
         assert "50 events" in cli("live", "status", shop).out
-        assert "anew at" in cli("live", "refit", shop).err
+        assert "Refitted " in cli("live", "refit", shop).err
         assert cli("live", "forget", shop, films.users[4]).code == 0
         assert cli("live", "export", shop, tmp_path / "all.parquet").code == 0
         refused = cli("live", "ingest", shop, tmp_path / "all.parquet")

@@ -34,7 +34,7 @@ def flip_a_count(folder):
     content = bytearray(path.read_bytes())
     content[-3] ^= 1
     path.write_bytes(content)
-    return "is not as it was saved"
+    return "has changed since it was saved"
 
 
 class Load:

@@ -1,4 +1,4 @@
-"""One Spark session for all tests; skipped, with a word, where pyspark or Java is missing."""
+"""One Spark session for all tests; they are skipped without pyspark or Java."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ from surerec.spark import require_spark, spark_session
 
 @pytest.fixture(scope="session")
 def spark_here():
-    """Skip, with a word, where Spark cannot run."""
+    """Skip tests with a reason if Spark cannot run."""
     try:
         require_spark()
     except InputError as reason:
@@ -21,7 +21,7 @@ def spark_here():
 
 @pytest.fixture(scope="session")
 def spark(spark_here, tmp_path_factory):  # noqa: ARG001
-    # Workers must find this surerec, and nobody else's tests.
+    # Workers must import this surerec.
     source = str(Path(surerec.__file__).parents[1])
     os.environ["PYTHONPATH"] = os.pathsep.join([source, os.environ.get("PYTHONPATH", "")])
     session = spark_session(

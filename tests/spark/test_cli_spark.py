@@ -14,8 +14,8 @@ pytestmark = pytest.mark.spark
 @pytest.fixture
 def data(tmp_path):
     frame = sr.datasets.synthetic(80, 30, 1_200, ties=0.3, random_state=4).to_frame()
-    frame.with_columns(row=pl.int_range(len(frame))).write_parquet(tmp_path / "taken.parquet")
-    return tmp_path / "taken.parquet"
+    frame.with_columns(row=pl.int_range(len(frame))).write_parquet(tmp_path / "log.parquet")
+    return tmp_path / "log.parquet"
 
 
 @pytest.mark.usefixtures("spark")
@@ -28,15 +28,15 @@ def test_fit_and_recommend_to_all(cli, data, tmp_path):
     assert "of 80 users and 30 items on Spark" in fitted.err
     users = tmp_path / "users.txt"
     users.write_text("7\n3\n")
-    wanted = ("--users", users, "--engine", "spark", "--confidence", "0.7")
-    assert cli("recommend", model, "--output", picks, *wanted).code == 0
+    options = ("--users", users, "--engine", "spark", "--confidence", "0.7")
+    assert cli("recommend", model, "--output", picks, *options).code == 0
     found = pl.concat(pl.read_parquet(path) for path in sorted(picks.glob("*.parquet")))
     expected = sr.load(model).recommend_many([7, 3], confidence=0.7)
     assert found.equals(expected.with_columns(pl.selectors.integer().cast(pl.Int64)))
     assert sr.load(model).statistics_.interactions.n_rows == pl.read_parquet(data).height
-    again = cli("recommend", model, "--output", picks, *wanted)
+    again = cli("recommend", model, "--output", picks, *options)
     assert again.code == 2
-    assert "is there already" in again.err
+    assert "already exists" in again.err
 
 
 @pytest.mark.usefixtures("spark")
@@ -44,22 +44,6 @@ def test_order_without_a_sequence_is_refused(cli, data, tmp_path):
     result = cli("fit", data, tmp_path / "model", "--engine", "spark")
     assert result.code == 2
     assert "needs a sequence column" in result.err
-
-
-@pytest.mark.parametrize(
-    ("command", "option"),
-    [
-        ("fit", "--master"),
-        ("fit", "--sequence"),
-        ("reproduce", "--master"),
-    ],
-)
-def test_options_of_spark_need_spark(cli, data, tmp_path, command, option):
-    to = tmp_path / "model"
-    given = (data, to) if command == "fit" else ("--datasets", data, "--output", to)
-    result = cli(command, *given, option, "1")
-    assert result.code == 2
-    assert f"{option} is for Spark: add --engine spark." in result.err
 
 
 def test_nothing_outside_the_extra_imports_pyspark():

@@ -6,7 +6,7 @@ from surerec.spark._counting import plan_counting
 from surerec.spark._profiles import ProfilePart
 
 
-def test_users_are_cut_only_where_that_moves_fewer_bytes():
+def test_user_blocks_are_used_only_to_move_fewer_bytes():
     few_items = np.full(100, 1_000_000, dtype=np.uint32)
     parts = tuple(ProfilePart(k, 1_000, 0, 2_000_000) for k in range(50))
     by_users = plan_counting(parts, few_items, (0, 100), n_tasks=64, task_memory=1 << 20)

@@ -28,11 +28,11 @@ def rows(spark):
     [
         (InputError("This task is not possible."), r"^This task is not possible\.$"),
         (MemoryError(), r"executors ran out of memory .*--executor-memory"),
-        (OSError(28, "No space left on device"), "The shared path is full .*make room there"),
-        (PermissionError(13, "no", "/data"), "An executor may not write /data: give it the right"),
+        (OSError(28, "No space left on device"), "The shared path is full .*Free disk space"),
+        (PermissionError(13, "no", "/data"), "An executor may not write to /data. Change the perm"),
     ],
 )
-def test_what_a_task_raises_comes_as_a_sentence(spark, error, sentence):
+def test_errors_of_tasks_become_messages(spark, error, sentence):
     def fail(_):
         raise error
 
@@ -41,14 +41,14 @@ def test_what_a_task_raises_comes_as_a_sentence(spark, error, sentence):
 
 
 def test_too_little_memory_for_one_row_is_refused_before_counting(spark, tmp_path):
-    with pytest.raises(InputError, match="25 items takes 50 bytes, and a task may take 49 bytes"):
+    with pytest.raises(InputError, match="25 items needs 50 bytes, but task_memory is 49 bytes"):
         count_precedence_spark(
             rows(spark), tmp_path / "model", counting=Counting(ties="strict", task_memory=49)
         )
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_of_something_else_is_refused_and_left_alone(spark, write, tmp_path):
+def test_a_folder_of_other_files_is_refused_and_unchanged(spark, write, tmp_path):
     write("notes.txt", "mine")
     with pytest.raises(InputError, match="holds other files than a surerec model"):
         count_precedence_spark(rows(spark), tmp_path, counting=Counting(ties="strict"))
@@ -56,7 +56,7 @@ def test_a_folder_of_something_else_is_refused_and_left_alone(spark, write, tmp_
 
 
 @pytest.mark.parametrize("stage", ["reading", "counting"])
-def test_a_worker_killed_in_mid_work_changes_nothing(spark, tmp_path, monkeypatch, stage):
+def test_a_killed_worker_changes_nothing(spark, tmp_path, monkeypatch, stage):
     marker = tmp_path / "killed"
 
     def die_once():
@@ -67,7 +67,7 @@ def test_a_worker_killed_in_mid_work_changes_nothing(spark, tmp_path, monkeypatc
     # Defined here, so that they travel to the workers as they are.
     def bundles_once(staging, batches):
         yield from write_bundles(staging, list(batches))
-        die_once()  # when its bundles are written, and not told of
+        die_once()  # when its bundles are written, and not done of
 
     class DiesOnce(CountingGrid):
         def count(self, *cell):
@@ -89,7 +89,7 @@ def test_a_worker_killed_in_mid_work_changes_nothing(spark, tmp_path, monkeypatc
 
 @pytest.mark.usefixtures("spark_here")
 def test_a_silent_master():
-    with pytest.raises(InputError, match="Nobody answers at the Spark master"):
+    with pytest.raises(InputError, match=r"The Spark master .* does not answer"):
         spark_session("spark://127.0.0.1:9")
 
 

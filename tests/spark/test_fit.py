@@ -13,11 +13,11 @@ pytestmark = pytest.mark.spark
 
 def some_rows(random_state, n=400):
     """Rows with repeats, ties, and ids that are no codes."""
-    chance = np.random.default_rng(random_state)
+    rng = np.random.default_rng(random_state)
     columns = {
-        "user": chance.integers(0, 30, n) * 7 + 1,
-        "item": chance.zipf(1.4, n) % 25 + 100,
-        "time": chance.integers(0, 12, n),
+        "user": rng.integers(0, 30, n) * 7 + 1,
+        "item": rng.zipf(1.4, n) % 25 + 100,
+        "time": rng.integers(0, 12, n),
     }
     return pl.DataFrame(columns).with_columns(row=pl.int_range(n))
 
@@ -58,7 +58,7 @@ def test_a_folder_from_spark_is_that_from_memory(spark, tmp_path, ties, blocks, 
 
 
 def crowd():
-    """Users of whom 2 ** 16 took items 0 and 1 in this order, and one of 2 … 9 later."""
+    """2 ** 16 users who consumed items 0 and 1 in this order, and one of 2 … 9 later."""
     users = np.arange(2**16).repeat(3)
     items = np.column_stack([np.zeros(2**16), np.ones(2**16), 2 + np.arange(2**16) % 8])
     return users, items.astype(np.int64).ravel()
@@ -82,12 +82,12 @@ def catalogue():
 def test_rows_are_as_wide_and_as_many_as_in_memory(spark, tmp_path, data, strategy, memory):
     users, items = data()
     frame = pl.DataFrame({"user": users, "item": items, "time": np.arange(len(users))})
-    frame.with_columns(row="time").write_parquet(tmp_path / "taken.parquet")
+    frame.with_columns(row="time").write_parquet(tmp_path / "log.parquet")
     consumed = sr.read_interactions(frame)
     counted = sr.count_precedence(consumed, strategy=strategy, memory=memory)
     save_model(tmp_path / "memory", counted, {})
     count_precedence_spark(
-        read_frame(spark, str(tmp_path / "taken.parquet")),
+        read_frame(spark, str(tmp_path / "log.parquet")),
         tmp_path / "spark",
         counting=Counting(strategy=strategy, memory=memory),
         sequence="row",

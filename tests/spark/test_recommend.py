@@ -41,25 +41,25 @@ def same_rows(folder, expected):
 
 
 def test_rows_of_all_users_and_of_groups_are_those_of_memory(spark, films, tmp_path):
-    # Rows of counts are partly held and partly counted when asked for.
+    # Rows of counts are partly held and partly counted when request for.
     counts = sr.count_precedence(films, strategy="bounded", memory=20_000)
     model = sr.PopulationConformal("CM12").fit(counts).calibrate_groups((2, 3))
     model.save(tmp_path / "model")
     users = films.users.ids.to_list()
     groups = {f"g{n}": users[3 * n : 3 * n + 2 + n % 2] for n in range(40)}
-    asked = {"confidence": 0.8, "k": 5}
-    options = model.model_.options(**asked)
+    request = {"confidence": 0.8, "k": 5}
+    options = model.options(**request)
     for name, given, expected, guarantee in (
-        ("all", {}, model.recommend_many(**asked), model.model_.guarantee_to_all(options)),
+        ("all", {}, model.recommend_many(**request), model.guarantee_to_all(options)),
         (
             "groups",
             {"groups": groups},
-            model.recommend_groups(groups, **asked),
-            model.model_.guarantee_to_groups(groups, options),
+            model.recommend_groups(groups, **request),
+            model.guarantee_to_groups(groups, options),
         ),
     ):
         place = tmp_path / "picks" / name
-        n_rows = recommend_spark(spark, tmp_path / "model", place, **given, **asked)
+        n_rows = recommend_spark(spark, tmp_path / "model", place, **given, **request)
         assert n_rows == len(expected) > 50
         assert same_rows(place, expected)
         about = spark.read.parquet(str(place)).schema["covered"].metadata
@@ -93,7 +93,7 @@ def test_the_study_gives_the_numbers_of_the_local_run(cli, study, tmp_path, monk
     # Figures are drawn from the tables, wherever those were made, and take long.
     monkeypatch.setattr("surerec.experiments._run.write_report", lambda *_: None)
     monkeypatch.chdir(tmp_path)  # executors work elsewhere, and must write where this means
-    given = ("--datasets", study[0], "--users", 25, "--timed-users", 0, "--tuning-users", 2)
+    given = ("--datasets", study[0], "--n-users", 25, "--timed-users", 0, "--tuning-users", 2)
     done = cli("reproduce", *given, "--output", "out", "--engine", "spark")
     assert done.code == 0, done.err
     for table in ("metrics", "curves", "validity", "tuning"):
@@ -103,7 +103,7 @@ def test_the_study_gives_the_numbers_of_the_local_run(cli, study, tmp_path, monk
     assert {path.suffix for path in parts.iterdir()} == {".parquet"}, "the statistics are gone"
 
 
-def test_a_folder_that_executors_do_not_see_is_refused(spark, study, tmp_path, monkeypatch):
+def test_a_folder_that_executors_cannot_find_is_refused(spark, study, tmp_path, monkeypatch):
     monkeypatch.setattr("surerec.spark._recommend.save_model", lambda *_: None)  # elsewhere
-    with pytest.raises(InputError, match=r"An executor does not see .*\.statistics-"):
+    with pytest.raises(InputError, match=r"An executor cannot find .*\.statistics-"):
         run(study[1], tmp_path / "out", engine=SparkEngine(spark))

@@ -1,4 +1,4 @@
-"""Small models to store, what makes two of them the same, and how they are forged."""
+"""Small models to store, and helpers that compare and forge them."""
 
 import json
 import mmap
@@ -48,7 +48,7 @@ def new_statistics():
 
 
 def assert_same(loaded, saved):
-    """Ask both everything that statistics can be asked."""
+    """Ask both everything that statistics can be request."""
     for name in ("n_users", "n_items", "ties"):
         assert getattr(loaded, name) == getattr(saved, name)
     assert_same_rows(loaded, saved)
@@ -82,7 +82,7 @@ def assert_same_interactions(loaded, saved):
 
 
 def holds(folder, statistics):
-    """Tell whether a folder holds a whole model of these statistics."""
+    """Return whether a folder holds a whole model of these statistics."""
     model = load_model(folder)
     same = model.card["data"]["name"] == statistics.interactions.name
     if same:
@@ -106,7 +106,7 @@ def same(found, expected):
 
 
 def is_mapped(array):
-    """Tell whether an array lies in a mapped file."""
+    """Return whether an array lies in a mapped file."""
     while array is not None:
         if isinstance(array, mmap.mmap):
             return True
@@ -122,7 +122,7 @@ def flip(path, position, bits):
 
 
 def forge(folder, change):
-    """Change a manifest as somebody would who knows how it is sealed."""
+    """Change a manifest and seal it again."""
     card = json.loads((folder / "manifest.json").read_text())
     del card["sha256"]
     found = change(card)
@@ -131,6 +131,6 @@ def forge(folder, change):
 
 
 def assert_tidy(folder):
-    """Nothing is in the folder but the manifest and the files that it names."""
+    """Assert that the folder holds only the manifest and its files."""
     names = {path.name for path in folder.iterdir()}
     assert names == {"manifest.json", *load_model(folder).card["files"]}

@@ -1,4 +1,4 @@
-"""Damaged arrays that nobody verified, and folders whose forger made every checksum right."""
+"""Forged folders with valid checksums."""
 
 import shutil
 
@@ -69,7 +69,7 @@ def refuses(folder, name=None, match="damaged"):
         ("offsets", with_value(3, 10**6)),
         ("offsets", with_value(3, -(2**63))),
         ("following_starts", with_value(9, 2**32 - 1)),
-        ("following_starts", with_value(slice(None), 0)),  # spans over everybody's profiles
+        ("following_starts", with_value(slice(None), 0)),  # spans over all profiles
         ("followers_held_slots", with_value(0, 2**40)),
         ("followers_held_offsets", with_value(-1, 2**40)),
         ("support", with_value(0, 2**32 - 1)),
@@ -120,7 +120,7 @@ def test_forged_items_of_held_rows_answer(folder, value):
         ("crs", "aggregate", ["max"]),
     ],
 )
-def test_settings_of_absurd_sizes_and_types_are_refused(folder, name, setting, value):
+def test_forged_parameters_are_refused(folder, name, setting, value):
     forge(folder, lambda card: card["recommenders"][name]["params"].update({setting: value}))
     refuses(folder, name, match=f"{setting}|scorer|measure")
 
@@ -147,7 +147,7 @@ def test_forged_calibrations_are_refused(folder, part, change):
     refuses(folder, "population", match="is invalid")
 
 
-def test_a_window_beyond_the_calendar_never_ends(folder):
+def test_a_window_beyond_the_largest_date_never_ends(folder):
     def replaced(card):
         name = card["recommenders"]["population"]["arrays"]["calibration_period"]
         replace_file(folder, card, name, npy_bytes(np.array([0, 2**63 - 1])))

@@ -63,7 +63,7 @@ def test_a_save_killed_at_any_step_leaves_the_old_model_or_the_new(
     for folder in kill_at_every_step(tmp_path / "work", *old, n_files=n_files):
         if before is None and not (folder / "manifest.json").exists():
             replaced.append(False)
-            with pytest.raises(InputError, match=r"no folder|no complete model|has no manifest"):
+            with pytest.raises(InputError, match=r"no folder|incomplete model|no manifest"):
                 load_model(folder)
         else:
             found = load_model(folder).recommenders

@@ -67,7 +67,7 @@ def some_interactions(draw):
     st.sampled_from(["order", "strict"]),
     st.sampled_from(["dense", "bounded", "on-demand"]),
 )
-def test_what_is_loaded_answers_as_what_was_saved(interactions, ties, strategy):
+def test_loaded_statistics_equal_saved_ones(interactions, ties, strategy):
     statistics = sr.count_precedence(interactions, ties=ties, strategy=strategy)
     with TemporaryDirectory() as folder:
         save_model(folder, statistics, {"main": MAIN})
@@ -99,7 +99,7 @@ def test_given_counts(tmp_path, counts):
     assert read_card(tmp_path / "model")["data"] is None
 
 
-def test_the_card_says_what_is_there(tmp_path, write):
+def test_the_manifest_describes_the_model(tmp_path, write):
     source = write("ratings.csv", "user,item,rating,time\n1,2,5,1\n1,2,5,2\n1,3,x,3\n2,3,5,4\n")
     consumed = sr.read_interactions(source, skip_bad=True, name="films")
     assert (consumed.rows_read.repeats, consumed.rows_read.bad) == (1, 1)
@@ -119,21 +119,13 @@ def test_the_card_says_what_is_there(tmp_path, write):
     assert sizes == {name: record["bytes"] for name, record in card["files"].items()}
 
 
-def test_without_verifying_no_byte_is_hashed(tmp_path, monkeypatch):
-    save_model(tmp_path / "model", old_statistics(), {})
-    monkeypatch.setattr("surerec.storage._folder.digest", None)
-    assert_same(load_model(tmp_path / "model", verify=False).statistics, old_statistics())
-    with pytest.raises(TypeError):
-        load_model(tmp_path / "model")
-
-
 @settings(max_examples=60)
 @given(
     st.dictionaries(names, arrays, max_size=3),
     st.dictionaries(names, texts, max_size=3),
     st.booleans(),
 )
-def test_states_come_back_as_they_were(arrays, texts, verify):
+def test_states_are_restored_exactly(arrays, texts, verify):
     spec = RecommenderSpec("learned", {"a": 1}, State(arrays, texts))
     with TemporaryDirectory() as folder:
         save_model(folder, old_statistics(), {"learned": spec, "main": MAIN})

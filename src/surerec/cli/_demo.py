@@ -1,4 +1,4 @@
-"""The demonstration that `make demo` runs: real data, real users."""
+"""The demo command: recommendation sets for real users of MovieLens 100K."""
 
 from __future__ import annotations
 
@@ -32,16 +32,14 @@ _N_AUDITED = 200
 def demo(
     *,
     serve: Annotated[
-        bool, typer.Option("--serve", help="Serve the demonstration's model, and open its page.")
+        bool, typer.Option("--serve", help="Serve the demo model and open its page.")
     ] = False,
-    port: Annotated[
-        int, typer.Option(help="The page's port, with --serve; 0 takes a free one.")
-    ] = 0,
+    port: Annotated[int, typer.Option(help="Port of the page; 0 for any free port.")] = 0,
     browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open a browser, with --serve.")
+        bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
     ] = True,
 ) -> None:
-    """Show recommendation sets of real users, on real data; or serve them as a page.
+    """Show recommendation sets for real users, in the terminal or as a page.
 
     [bold]Examples:[/bold]
 
@@ -56,7 +54,7 @@ def demo(
 
 
 def _run_demo(console: Console) -> None:
-    from surerec.audit import audit  # noqa: PLC0415  # needs scipy's tests
+    from surerec.audit import audit  # noqa: PLC0415  # imports scipy.stats, which is slow
     from surerec.cli._show_audit import coverage  # noqa: PLC0415
 
     interactions = _data(console)
@@ -69,23 +67,23 @@ def _run_demo(console: Console) -> None:
     console.rule("[bold]Does it hold?[/bold]", align="left")
     console.print(coverage(audit(statistics, "CM12", n_users=_N_AUDITED)))
     console.print(
-        "Over users (PopulationConformal) the guarantee holds. Item by item (the paper's p-values) "
-        "it assumes that what comes next is like what calibrated it, and taste drifts.",
+        "User-level calibration (PopulationConformal) keeps its guarantee. Item-level calibration "
+        "(the paper) assumes that a user's taste does not drift.",
         style="dim",
     )
     console.print(
-        "\nMove the confidence yourself: `surerec demo --serve` opens this model as a page; it "
+        "\nTry other confidence levels: `surerec demo --serve` opens this model as a page. It "
         f"needs the extra {plain('surerec[serve]')}."
     )
 
 
 def _serve_demo(console: Console, *, port: int, open_browser: bool) -> None:
-    """Fit the demonstration's model, save it in a folder of its own, and serve it."""
+    """Fit the demo model, save it in a temporary folder and serve it."""
     require_serving()
     interactions = _data(console)
     statistics = count_precedence(interactions)
     recommenders = {name: make_recommender(name).fit(statistics) for name in _SERVED}
-    with console.status("Calibrating on groups of two, three and four …"):
+    with console.status("Calibrating on groups of 2, 3 and 4 …"):
         recommenders[_SERVED[0]].calibrate_groups((2, 3, 4))
     with TemporaryDirectory(prefix="surerec-demo-") as folder:
         model = Path(folder) / (interactions.name or "demo")
@@ -101,14 +99,14 @@ def _data(console: Console) -> Interactions:
             return load_dataset("ml-100k")
     except FetchError as error:
         console.print(
-            "[yellow]MovieLens 100K could not be fetched, so synthetic data stand in for it."
+            "[yellow]MovieLens 100K could not be fetched. The demo uses synthetic data instead."
             f"[/yellow]\n  {plain(str(error))}\n"
         )
     return synthetic(n_users=943, n_items=1682, n_rows=100_000, random_state=1)
 
 
 def _users(interactions: Interactions) -> list[int]:
-    """Return a user with a short, one with a middling and one with a long profile."""
+    """Return a user with a short, one with a median and one with a long history."""
     by_length = np.argsort(np.diff(interactions.offsets), kind="stable")
     return [int(by_length[int(share * (len(by_length) - 1))]) for share in (0.1, 0.5, 0.9)]
 
@@ -120,13 +118,13 @@ def _show_user(
     consumed = interactions.consumed(code)
     console.rule(f"[bold]User {plain(str(user))}[/bold]", align="left")
     names = ", ".join(plain(interactions.title(int(item))) for item in consumed[-4:])
-    console.print(f"took {len(consumed):,} items, the latest: {names}")
+    console.print(f"consumed {len(consumed):,} items; the latest: {names}")
     sets = {at: model.recommend(user, confidence=at) for at in _CONFIDENCES}
     sizes = ", ".join(
-        "everything" if picks.everything_qualifies else f"{len(picks):,} at {at:.0%}"
+        f"{'all' if picks.everything_qualifies else f'{len(picks):,}'} at {at:.0%}"
         for at, picks in sets.items()
     )
-    console.print(f"set sizes, of {sets[0.9].n_candidates:,}: {sizes}")
+    console.print(f"set sizes of {sets[0.9].n_candidates:,} candidates: {sizes}")
     _show.recommendations(console, sets[0.5], 4)
     if len(sets[0.5]):
         _show.explanation(console, model.explain(user, item=sets[0.5].items[0]), 2)

@@ -1,4 +1,4 @@
-"""Making models: fit, in memory or on Spark."""
+"""The fit command, in memory or on Spark."""
 
 from __future__ import annotations
 
@@ -25,40 +25,40 @@ from surerec.storage import read_card
 if TYPE_CHECKING:
     from surerec.recommenders import Recommender
 
-_OVER_USERS: Final = {
-    "horizon": Option(float, "Over users: the future, as a share (0.4) or as next items (5)."),
-    "threshold": Option(Literal["rank", "score"], "Over users: sets of one size, or adapted ones."),
-    "segments": Option(
-        str,
-        "Over users: thresholds by the number of known items (3), by a column of --segments-file "
-        "(country), or both (country,3).",
+_USER_LEVEL: Final = {
+    "horizon": Option(float, "Held-out part: a share of each history (0.4) or next items (5)."),
+    "threshold": Option(
+        Literal["rank", "score"], "Unit of thresholds: rank gives equal sizes, score adapts them."
     ),
-    "window": Option(float, "Over users: calibrate on the last so many days of the calendar."),
+    "segments": Option(
+        str, "Segments by history length (3), by a column (country), or both (country,3)."
+    ),
+    "window": Option(float, "Calibrate on this many last days of the data."),
 }
 _SEGMENTS: Final = {
-    "segments_file": Option(Path, "A table of users with the column that --segments names."),
-    "pool_below": Option(int, "Pool segments of --segments-file with fewer users into 'other'."),
+    "user_segments": Option(Path, "Table of users with the column of --segments."),
+    "pool_below": Option(int, "Pool segments with fewer users into 'other'."),
 }
 _COUNTING: Final = {
     "ties": Option(Literal["order", "strict"], opt.TIES, "order"),
     "strategy": Option(
-        Literal["auto", "dense", "bounded", "on-demand"], "How counts are held.", "auto"
+        Literal["auto", "dense", "bounded", "on-demand"], "How counts are stored.", "auto"
     ),
-    "memory": Option(str, "For counts, such as 2GB; half of the free memory by default."),
+    "memory": Option(str, "Memory for counts, such as 2GB; half of the free memory by default."),
 }
 _ENGINE: Final = {
     **opt.ENGINE,
-    "sequence": Option(str, "On Spark: the column of integers with the order of rows."),
-    "task_memory": Option(str, "On Spark: for the counts of one task; 256MB by default."),
+    "sequence": Option(str, "Integer column with the order of the rows, on Spark."),
+    "task_memory": Option(str, "Memory for the counts of one Spark task; 256MB by default."),
 }
 _SMALLER = "recall-learned"
-_NEEDED = round(1 / (1 - DEFAULT_CONFIDENCE)) - 1  # calibration users, to leave anything out
-_THOUSANDS = 500  # users with whom a measure is worth to be trained: tried with 943
+_NEEDED = round(1 / (1 - DEFAULT_CONFIDENCE)) - 1  # calibration users, to leave any item out
+_ENOUGH_TO_TRAIN = 500  # users; measured on MovieLens 100K with 943
 
 
-@opt.takes(
+@opt.accepts(
     reading=opt.READING,
-    over_users=_OVER_USERS,
+    user_level=_USER_LEVEL,
     segments=_SEGMENTS,
     counting=_COUNTING,
     engine=_ENGINE,
@@ -70,32 +70,33 @@ def fit(
     reading: Any,
     recommender: Annotated[
         list[str] | None,
-        typer.Option(help="By the names below, repeated; recall-cm12 and icrs12 by default."),
+        typer.Option(help="Name from above; may be repeated; recall-cm12 and icrs12 by default."),
     ] = None,
-    over_users: Any,
+    user_level: Any,
     segments: Any,
     counting: Any,
     overwrite: opt.Overwrite = False,
     engine: Any,
 ) -> None:
-    """Count who took what before what, and save a model folder.
+    """Fit recommenders to interactions, and save them in a model folder.
 
-    The folder holds users' histories: keep it as you keep those.
+    The folder contains users' histories; protect it like the data.
 
-    [bold]Recommenders, by what they promise:[/bold]
+    [bold]Recommenders:[/bold]
 
-    recall-cm12: keeps 90% of items new to the user that they will consume (or any confidence)
+    recall-cm12: sets with a recall of at least the confidence level, on average over users
 
-    hit-cm12: has at least one hit among the next 5 items new to the user
+    hit-cm12: sets with at least one of the next 5 items, for that share of users
 
-    precision-cm12: shows few items new to the user, of which a stated share is consumed
+    precision-cm12: short sets, of which a stated share is consumed
 
-    icrs12 (icrs1 … icrs17): the paper's, keeps items new to the user if their taste stands still
+    icrs12 (icrs1 … icrs17): the paper's item-level sets, for users whose taste does not drift
 
-    crs-max, crs-med: the older method; precedence-mining, precedence-mining-top1: only rank
+    crs-max, crs-med: the transductive predecessor; precedence-mining,
+    precedence-mining-top1: rankings without a guarantee
 
-    In the place of cm12 may stand cm1 … cm13, ncm14 … ncm17, learned or als (icrs-learned,
-    icrs-als): `surerec measures` tells what each is.
+    Instead of cm12, use any of cm1 … cm13, ncm14 … ncm17, learned or als (icrs-learned,
+    icrs-als); `surerec measures` describes them.
 
     [bold]Examples:[/bold]
 
@@ -105,7 +106,7 @@ def fit(
 
     surerec fit ml-1m films --recommender recall-cm12 --recommender hit-cm12
 
-    surerec fit ratings.csv shop --recommender recall-cm12 --segments country --segments-file
+    surerec fit ratings.csv shop --recommender recall-cm12 --segments country --user-segments
     users.csv
 
     surerec fit /shared/ratings.parquet /shared/films --engine spark --master spark://host:7077
@@ -114,7 +115,7 @@ def fit(
     on_spark, session = opt.check_engine(engine)
     standard = DEFAULT_NAMES[1:] if on_spark else DEFAULT_NAMES
     made = {name.lower(): make_recommender(name) for name in recommender or standard}
-    user_segments = _set_over_users(made, over_users, **segments)
+    user_segments = _set_user_level(made, user_level, **segments)
     if "memory" in counting:
         counting["memory"] = from_words(counting["memory"])
     if on_spark:
@@ -144,70 +145,69 @@ def fit(
     longest = str(interactions.users[int(np.argmax(np.diff(interactions.offsets)))])
     next_steps(
         {
-            ("surerec", "recommend", str(model), "--user", longest): "a set for a user",
-            ("surerec", "audit", str(model)): "does the guarantee hold on these data?",
-            ("surerec", "serve", str(model)): "the same as a page in your browser",
+            ("surerec", "recommend", str(model), "--user", longest): "recommend to a user",
+            ("surerec", "audit", str(model)): "check the guarantees on these data",
+            ("surerec", "serve", str(model)): "open the model in your browser",
         }
     )
 
 
 def _check_supported(n: int) -> None:
-    """Refuse a default that has too few calibration users to leave anything out."""
+    """Refuse a default recommender with too few calibration users to leave any item out."""
     if n < _NEEDED:
         raise InputError(
-            f"A confidence of {DEFAULT_CONFIDENCE:g} needs at least {_NEEDED} calibration users, "
-            f"with 5 known items and a future; here {'is' if n == 1 else 'are'} {n}."
+            f"A confidence of {DEFAULT_CONFIDENCE:g} needs at least {_NEEDED} calibration users "
+            f"with 5 known items and later ones; the data have {n}."
         )
 
 
-def _set_over_users(
+def _set_user_level(
     made: dict[str, Recommender],
     given: opt.Options,
-    segments_file: Path | None = None,
+    user_segments: Path | None = None,
     pool_below: int | None = None,
 ) -> Any:
-    """Set the options of what is calibrated over users; return the segments of users."""
+    """Set the parameters of user-level recommenders; return the segments of users."""
     settings = dict(given)
-    groups = opt.as_groups(settings.get("segments"))
-    if groups is not None:
-        settings["segments"] = groups
+    segments = opt.as_segments(settings.get("segments"))
+    if segments is not None:
+        settings["segments"] = segments
     if "horizon" in settings:
         settings["horizon"] = opt.as_horizon(settings["horizon"])
-    over_users = [each for each in made.values() if settings.keys() <= each.get_params().keys()]
-    if not over_users:
+    user_level = [each for each in made.values() if settings.keys() <= each.get_params().keys()]
+    if not user_level:
         raise InputError(
-            f"--{next(iter(settings))} is for what is calibrated over users: add "
+            f"{opt.flag(next(iter(settings)))} applies to user-level recommenders only; add "
             "--recommender recall-cm12 or hit-cm12."
         )
-    for each in over_users:
+    for each in user_level:
         each.set_params(**settings)
-    if (segments_file is None) != (groups is None or isinstance(groups, int)):
+    if (user_segments is None) != (segments is None or isinstance(segments, int)):
         raise InputError(
-            "--segments-file needs the name of a column in --segments, such as "
-            "--segments-file users.csv --segments country."
+            "A column in --segments and --user-segments go together, such as "
+            "--segments country --user-segments users.csv."
         )
     if pool_below is None:
-        return segments_file
-    if segments_file is None:
-        raise InputError("--pool-below pools segments of --segments-file: name that too.")
-    column = groups if isinstance(groups, str) else groups[0]  # type: ignore[index]
-    return pool_segments(segments_file, column, min_users=pool_below)
+        return user_segments
+    if user_segments is None:
+        raise InputError("--pool-below pools the segments of a file; add --user-segments.")
+    column = segments if isinstance(segments, str) else segments[0]  # type: ignore[index]
+    return pool_segments(user_segments, column, min_users=pool_below)
 
 
 def _show_saved(saved: dict[str, Recommender], skipped: dict[str, str], n_users: int) -> None:
-    """Print what each saved recommender promises, why another was not, and what would be better."""
+    """Print what each saved recommender guarantees, which were skipped, and what to try."""
     width = max(map(len, saved))
     for place, (name, model) in enumerate(saved.items()):
-        first = ", and answers where none is named" if place == 0 and len(saved) > 1 else ""
-        headline = model.model_.calibration.headline(DEFAULT_CONFIDENCE)
-        messages().print(f"  {name:<{width}}  {plain(headline)}{first}")
+        first = " (default)" if place == 0 and len(saved) > 1 else ""
+        headline = plain(model.model_.calibration.headline(DEFAULT_CONFIDENCE))
+        messages().print(f"  {name:<{width}}  {headline}{first}")
     for name, reason in skipped.items():
-        messages().print(f"Without {name}: {plain(reason)}")
-    if DEFAULT_NAMES[0] in saved and _SMALLER not in saved and n_users >= _THOUSANDS:
+        messages().print(f"Skipped {name}: {plain(reason)}")
+    if DEFAULT_NAMES[0] in saved and _SMALLER not in saved and n_users >= _ENOUGH_TO_TRAIN:
         messages().print(
-            f"With so many users, --recommender {_SMALLER} has smaller sets (by a third to a half "
-            "on MovieLens 1M): it is trained, which takes minutes and needs the extra "
-            f"{plain('surerec[learn]')}.",
+            f"Try --recommender {_SMALLER} for smaller sets (by a third to a half on MovieLens "
+            f"1M). Its training takes minutes and needs the extra {plain('surerec[learn]')}.",
             style="dim",
         )
 
@@ -223,8 +223,8 @@ def _fit_on_spark(
 ) -> None:
     if "query" in reading or is_address(data):
         raise InputError(
-            "Spark reads no database here and takes no --query: write the rows into a Parquet file "
-            "that the executors can read, or leave --engine spark away to read them in memory."
+            "--engine spark does not read databases (--query). Write the rows to a Parquet file "
+            "that the executors can read, or drop --engine spark."
         )
     from surerec import spark  # noqa: PLC0415  # an extra
 

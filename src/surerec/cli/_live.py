@@ -1,4 +1,4 @@
-"""Commands about live models: create one, send events, print how it does."""
+"""Commands for live models: create one, ingest events, print its state."""
 
 from __future__ import annotations
 
@@ -26,52 +26,52 @@ if TYPE_CHECKING:
     from surerec.live import Live
 
 live_app = typer.Typer(
-    help="Live models: ingest events, keep the guarantee as the world moves.", no_args_is_help=True
+    help="Create and operate live models, which ingest events and adapt to drift.",
+    no_args_is_help=True,
 )
 
-_Folder = Annotated[Path, typer.Argument(help="The folder of the live model.")]
+_Folder = Annotated[Path, typer.Argument(help="Folder of the live model.")]
 _ROLES: Final = ("user", "item", "time")
 _LONGEST_EVENT: Final = 1 << 20  # characters
 _TERMS: Final = {
-    "step": Option(float, "How far one error moves a threshold; 0.01."),
-    "false_alarms": Option(float, "Highest rate of false alerts per evaluated event; 1e-5."),
-    "new_items_per_day": Option(int, "New items that events may name in a day.", more={"min": 0}),
-    "new_items": Option(int, "New items that events may name in total.", more={"min": 0}),
+    "step": Option(float, "Step by which an error moves a threshold; 0.01 by default."),
+    "false_alarms": Option(float, "Drift alerts per event without drift, at most; 1e-5."),
+    "new_items_per_day": Option(int, "New items that events may add per day.", more={"min": 0}),
+    "new_items": Option(int, "New items that events may add in total.", more={"min": 0}),
 }
 
 
 @live_app.command("init")
-@opt.takes(terms=_TERMS)
+@opt.accepts(terms=_TERMS)
 def init(
     folder: _Folder,
     model: opt.Model,
     *,
     recommender: opt.RecommenderName = None,
     store: Annotated[
-        str, typer.Option(help="Where events go: sqlite, or an address postgresql://…")
+        str, typer.Option(help="Event store: sqlite, or an address postgresql://…")
     ] = "sqlite",
     confidences: Annotated[
-        str, typer.Option(help="The confidence levels that are kept, with commas.")
+        str, typer.Option(help="Comma-separated confidence levels to track.")
     ] = "0.7,0.8,0.9",
     terms: Any,
 ) -> None:
-    """Create a live model of a fitted one.
+    """Create a live model from a fitted one.
 
     [bold]Example:[/bold] surerec live init alive films
     """
-    from surerec.live import Live, LiveTerms  # noqa: PLC0415  # only these commands need it
+    from surerec.live import Live, LiveTerms  # noqa: PLC0415  # slow to import
 
     try:
         levels = tuple(float(each) for each in confidences.split(","))
     except ValueError:
         raise InputError(
-            f"--confidences is {confidences!r}; it must be numbers with commas, such as 0.8,0.9."
+            f"--confidences is {confidences!r}; pass comma-separated numbers, such as 0.8,0.9."
         ) from None
-    kept = LiveTerms(levels, **terms)
     fitted = load(model, recommender)
-    Live.create(folder, fitted, store=store, terms=kept).close()
+    Live.create(folder, fitted, store=store, terms=LiveTerms(levels, **terms)).close()
     messages().print(
-        f"{plain(str(folder))} is live with {fitted.name_}; send events with "
+        f"Created the live model {plain(str(folder))} from {fitted.name_}; send events with "
         f"surerec live ingest {plain(str(folder))}."
     )
 
@@ -80,14 +80,14 @@ def init(
 def ingest(
     folder: _Folder,
     file: Annotated[
-        Path | None, typer.Argument(help="Events; standard input if not given, or -.")
+        Path | None, typer.Argument(help="File of events; standard input by default, or as -.")
     ] = None,
     *,
-    batch: Annotated[int, typer.Option(help="Events that are committed together.", min=1)] = 500,
+    batch: Annotated[int, typer.Option(help="Events per transaction.", min=1)] = 500,
 ) -> None:
-    """Ingest events: lines of JSON, or CSV with a header; user, item, and perhaps time and id.
+    """Ingest events from JSON lines or CSV, with user, item and optionally time and id.
 
-    Those of a batch are safe when the next begins; sent again, an event changes nothing.
+    Each batch is committed before the next one starts. Sending an event again changes nothing.
 
     [bold]Example:[/bold] echo '{"user": 7, "item": 11}' | surerec live ingest alive
     """
@@ -104,15 +104,15 @@ def ingest(
                 for name, n in counts.items():
                     total[name] = total.get(name, 0) + n
                 for sentence in found.alerts:
-                    messages().print(f"[yellow]Alarm:[/yellow] {plain(sentence)}")
+                    messages().print(f"[yellow]Drift alert:[/yellow] {plain(sentence)}")
         except SurerecError:
             if total:
-                messages().print(f"Taken in before, and safe: {_said(total)}.")
+                messages().print(f"Ingested and committed before the error: {_tally(total)}.")
             raise
-    messages().print(f"Taken in: {_said(total)}.")
+    messages().print(f"Ingested: {_tally(total)}.")
 
 
-def _said(total: dict[str, int]) -> str:
+def _tally(total: dict[str, int]) -> str:
     return ", ".join(f"{n:,} {name}" for name, n in total.items() if n) or "no events"
 
 
@@ -121,11 +121,11 @@ def status(
     folder: _Folder,
     *,
     heaviest: Annotated[
-        bool, typer.Option("--heaviest", help="Also the users with the most events of this day.")
+        bool, typer.Option("--heaviest", help="Also print the users with the most events today.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Print nominal and observed coverage, the events by what became of them, and alarms."""
+    """Print nominal and observed coverage, event counts and drift alerts."""
     with _beside_a_server(folder) as live:
         found, users = live.status(), live.heaviest_users().to_dicts() if heaviest else None
     if as_json:
@@ -141,14 +141,13 @@ def status(
         for row in zip(*columns, strict=True)
     ]
     console = stdout()
-    headings = ("Promised", "Observed by users' days", "Within", "Of all events")
+    headings = ("Nominal", "Observed by user-days", "Within", "Observed by events")
     console.print(table(headings, rows))
-    passed = ", ".join(f"{n:,} {reason}" for reason, n in found.not_evaluated.items()) or "none"
+    skipped = ", ".join(f"{n:,} {reason}" for reason, n in found.not_evaluated.items()) or "none"
     console.print(
-        f"\n{found.n_events:,} events, {found.n_evaluated:,} of them evaluated, on "
-        f"{counted(found.n_user_days, 'user days')}, for items new to the user; not evaluated: "
-        f"{passed}.\n"
-        f"Fitted {found.fitted_at[:16]}; counts include {found.n_since_fit:,} events since then."
+        f"\n{found.n_events:,} events, of which {found.n_evaluated:,} evaluated (items new to the "
+        f"user) on {counted(found.n_user_days, 'user days')}; not evaluated: {skipped}.\n"
+        f"Fitted at {found.fitted_at[:16]}; the counts include {found.n_since_fit:,} later events."
     )
     if found.heaviest_share is not None:
         heavy = f"{found.heaviest_share:.0%}"
@@ -157,58 +156,59 @@ def status(
         name, n = plain(row["user_id"]), row["evaluated"]
         console.print(f"  {name}: {n:,} evaluated today, {row['share']:.0%}")
     for sentence in found.alerts:
-        console.print(f"[yellow]Alarm:[/yellow] {plain(sentence)}")
+        console.print(f"[yellow]Drift alert:[/yellow] {plain(sentence)}")
 
 
 @live_app.command("refit")
 def refit(folder: _Folder) -> None:
-    """Refit and recalibrate on all that is known, and serve that from then on."""
+    """Refit and recalibrate a live model on all its events."""
     with _beside_a_server(folder) as live:
         live.refit()
         found = live.status()
-    messages().print(f"Counted {plain(str(folder))} anew at {found.fitted_at}.")
+    messages().print(f"Refitted {plain(str(folder))} at {found.fitted_at}.")
 
 
 @live_app.command("forget")
 def forget(
     folder: _Folder,
     user: Annotated[
-        str | None, typer.Argument(help="Whom; asked for if not given, so that no log has it.")
+        str | None,
+        typer.Argument(help="User id; prompted for by default, to keep it out of logs."),
     ] = None,
 ) -> None:
-    """Delete a user: from events and counts at once, from files at the next recount."""
-    whom = typer.prompt("User", hide_input=True) if user is None else user
+    """Delete a user from events and counts now, and from files at the next refit."""
+    user = typer.prompt("User", hide_input=True) if user is None else user
     with _beside_a_server(folder) as live:
-        receipt = live.forget(whom)
+        receipt = live.forget(user)
     write_json(dict(vars(receipt)))
 
 
 @live_app.command("export")
 def export(
-    folder: _Folder, file: Annotated[Path, typer.Argument(help="A Parquet file to write.")]
+    folder: _Folder, file: Annotated[Path, typer.Argument(help="Parquet file to write.")]
 ) -> None:
-    """Write all profiles as they are now, from which a fit gives the same counts."""
+    """Export the current interactions; a fit on them gives the same counts."""
     with _beside_a_server(folder) as live:
         n = live.export(file)
     messages().print(f"Wrote {n:,} rows to {plain(str(file))}.")
 
 
 def _beside_a_server(folder: Path) -> Live:
-    """Open a live model that may be served meanwhile, as one more worker of that server would."""
+    """Open a live model that a server may have open, as one more of its workers."""
     from surerec.live import Live  # noqa: PLC0415
 
     return Live(folder, refit=False, hold=False)
 
 
 class _Lines:
-    """The lines of a file; an event of more characters than the limit is refused.
+    """Iterate over the lines of a file; refuse an event longer than the limit.
 
     Parameters
     ----------
     file : text file
         Open for reading.
     name : str
-        What errors call it.
+        Name of the file in errors.
     """
 
     def __init__(self, file: TextIO, name: str) -> None:
@@ -217,11 +217,11 @@ class _Lines:
 
     @property
     def where(self) -> str:
-        """The latest line, for errors."""
+        """Name of the file and number of the latest line, for errors."""
         return f"{self._name}, line {self._number}"
 
     def next_event(self) -> None:
-        """Count the characters of the next event from here on."""
+        """Reset the number of characters for the next event."""
         self._left = _LONGEST_EVENT
 
     def __iter__(self) -> Iterator[str]:
@@ -230,14 +230,14 @@ class _Lines:
             self._left -= len(line)
             if self._left < 0:
                 raise InputError(
-                    f"{self.where}: the event has more than {_LONGEST_EVENT:,} characters; write "
+                    f"{self.where}: the event has more than {_LONGEST_EVENT:,} characters. Write "
                     "one event per line, and close every quote."
                 )
             yield line
 
 
 def _read(file: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the place of each event, for errors, and the event."""
+    """Yield the location of each event, for errors, and the event."""
     if file is None or str(file) == "-":
         name, opening = "standard input", nullcontext(sys.stdin)
     else:
@@ -246,11 +246,11 @@ def _read(file: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:
         with opening as opened:
             yield from _parse(_Lines(opened, name))
     except UnicodeDecodeError:
-        raise InputError(f"{name}: is not text in UTF-8.") from None
+        raise InputError(f"{name}: not valid UTF-8; convert the file to UTF-8.") from None
 
 
 def _parse(lines: _Lines) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Read lines of JSON or CSV, whichever the first that is not empty is."""
+    """Parse JSON lines or CSV, by the first line that is not empty."""
     given = iter(lines)
     for first in given:
         lines.next_event()
@@ -271,41 +271,46 @@ def _parse(lines: _Lines) -> Iterator[tuple[str, dict[str, Any]]]:
         for row in rows:
             lines.next_event()
             if None in row or None in row.values():
-                raise InputError(f"{lines.where}: has not as many cells as the header.")
+                raise InputError(
+                    f"{lines.where}: the row and the header have different numbers of cells; "
+                    "fix the row."
+                )
             cells = zip(columns, row.values(), strict=True)
             yield lines.where, {column: _cell(column, value) for column, value in cells if value}
     except csv.Error as error:
-        raise InputError(f"{lines.where}: cannot be read as CSV ({error}).") from None
+        raise InputError(f"{lines.where}: invalid CSV ({error}); fix the line.") from None
 
 
 def _columns(header: Sequence[str], where: str) -> list[str]:
-    """Return what each column is: the fields of an event by any of their usual names."""
+    """Return the event field of each column, found by its usual names."""
     try:
         found = find_columns(header, {"user": None, "item": None, "time": "", "rating": ""}, where)
     except InputError:
         raise InputError(
-            f"{where}: is neither a JSON object nor a header with a column of users and one of "
-            "items, such as user,item,time or customer,product,purchased_at."
+            f"{where}: neither a JSON object nor a CSV header with a user and an item column. "
+            "Begin with a header such as user,item,time or customer,product,purchased_at."
         ) from None
     roles = {found[role]: role for role in _ROLES if role in found}
     columns = [roles.get(column, column) for column in header]
     if len(set(columns)) < len(columns):
-        raise InputError(f"{where}: names a column twice.")
+        raise InputError(f"{where}: a column name appears twice; rename one of them.")
     return columns
 
 
 def _object(line: str, where: str) -> dict[str, Any]:
     try:
         found = json.loads(line)
-    except (ValueError, RecursionError):  # of brackets in brackets
+    except (ValueError, RecursionError):  # from deeply nested brackets
         found = None
     if not isinstance(found, dict):
-        raise InputError(f'{where}: is no JSON object, such as {{"user": 7, "item": 11}}.')
+        raise InputError(
+            f'{where}: not a JSON object; write one such as {{"user": 7, "item": 11}}.'
+        )
     return found
 
 
 def _cell(column: str, value: str) -> int | float | str:
-    """Return a time in seconds as a number; ids stay the texts they are: 007 is not 7."""
+    """Return a numeric time as a number; ids stay text, because 007 is not 7."""
     if column == "time":
         for number in (int, float):
             with suppress(ValueError):

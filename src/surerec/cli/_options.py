@@ -1,4 +1,4 @@
-"""Options that commands share, as tables, and the decorator that adds them to a command."""
+"""Tables of options that commands share, and the decorator that adds them to a command."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Option(NamedTuple):
-    """One option of a table; None is the default of what need not be given."""
+    """One option of a command; an optional one without a default value has None."""
 
     kind: Any
     help: str
@@ -41,96 +41,94 @@ class Option(NamedTuple):
 
 
 Options = dict[str, Any]
-"""The options of a table that were given, by name."""
+"""The options that were typed, by name; those with default values are left out."""
 
 Data = Annotated[
     str,
     typer.Argument(
-        help="A ratings file, a name that `surerec datasets` lists, the address of a database, or "
+        help="Interactions: a file, a dataset name (see `surerec datasets`), a database address or "
         "synthetic data such as synthetic:drift=0.5,random_state=4.",
         autocompletion=lambda: list(CATALOGUE),
     ),
 ]
-Model = Annotated[Path, typer.Argument(help="A model folder that `surerec fit` made.")]
-NewModel = Annotated[Path, typer.Argument(help="The model folder to write.")]
-Output = Annotated[Path | None, typer.Option(help="Write to this file, complete or not at all.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
-TIES: Final = "Do items of one instant precede each other in the file's order?"
+Model = Annotated[Path, typer.Argument(help="Model folder written by `surerec fit`.")]
+NewModel = Annotated[Path, typer.Argument(help="Model folder to write.")]
+Output = Annotated[Path | None, typer.Option(help="File to write instead of the terminal.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace existing output.")]
+TIES: Final = "Order of interactions at the same time: as in the file (order), or none (strict)."
 Ties = Annotated[Literal["order", "strict"], typer.Option(help=TIES)]
 Format = Annotated[
     Literal["table", "json", "csv", "parquet"],
-    typer.Option(help="A table for people; json, csv or parquet for programs."),
+    typer.Option(help="Output format."),
 ]
 RecommenderName = Annotated[
     str | None,
     typer.Option(
         "--recommender",
-        help="Which of the folder's recommenders; the first of those fitted last if not given.",
-        autocompletion=lambda: recommender_names(),  # noqa: PLW0108  # as late as may be
+        help="Recommender in the model folder; by default, the first of the most recent fit.",
+        autocompletion=lambda: recommender_names(),  # noqa: PLW0108  # evaluated on completion only
     ),
 ]
 
 READING: Final = {
-    "columns": Option(str, "Names of all columns, with commas, of a file without a header."),
-    "user": Option(str, "The column of users."),
-    "item": Option(str, "The column of items."),
-    "time": Option(str, "The column of times."),
-    "rating": Option(str, "The column of ratings."),
-    "title": Option(str, "The column of item titles, in DATA or in the file of --titles."),
-    "titles": Option(str, "A file of item titles: a column of item ids, one of titles."),
-    "rating_above": Option(float, "Only ratings above it count; 0 if not given."),
+    "columns": Option(str, "Comma-separated names of all columns, for a file without a header."),
+    "user_column": Option(str, "Column of user ids."),
+    "item_column": Option(str, "Column of item ids."),
+    "time_column": Option(str, 'Column of times; "" if the rows are in time order.'),
+    "rating_column": Option(str, "Column of ratings."),
+    "title_column": Option(str, "Column of item titles, in DATA or in the file of --titles."),
+    "titles": Option(str, "File with a column of item ids and a column of titles."),
+    "rating_above": Option(float, "Keep only ratings above this value; 0 by default."),
     "min_profile_length": Option(int, "Leave out users with fewer items.", 1),
-    "time_format": Option(str, "Unit of numbers (s, ms, us, ns), or a pattern like %d.%m.%Y."),
-    "skip_bad": Option(bool, "Drop and count rows that cannot be used.", default=False),
+    "time_format": Option(str, "Unit of numeric times (s, ms, us, ns), or a pattern: %d.%m.%Y."),
+    "skip_bad": Option(bool, "Skip and count rows that cannot be parsed.", default=False),
     "query": Option(str, "SQL query, for database sources."),
 }
-"""How data are read."""
+"""How data are read; :func:`chosen` maps the names to those of `read_interactions`."""
 
-_NOT_OF_HISTORIES: Final = ("min_profile_length", "query", "title", "titles")
-HISTORIES: Final = {
-    f"{name}_column" if name in ("user", "item", "time", "rating") else name: option
-    for name, option in READING.items()
-    if name not in _NOT_OF_HISTORIES
-}
-"""How a file of histories is read, beside `--user` as an id."""
+_NOT_OF_HISTORIES: Final = ("min_profile_length", "query", "title_column", "titles")
+HISTORIES: Final = {k: option for k, option in READING.items() if k not in _NOT_OF_HISTORIES}
+"""How a file of histories is read."""
 
-WHOM: Final = {
-    "user": Option(list[str], "A user of the data; again for each member of a group."),
-    "history": Option(list[str], "Items in the order consumed, with commas or repeated."),
-    "times": Option(list[str], "When each item of --history was consumed; sorts the history."),
-    "at": Option(str, "The moment of the question, for a history without times."),
-    "segment": Option(str, "The segment of a new user, with thresholds by segment."),
-    "group_guarantee": Option(str, "A group: any, most, all, worst, hit-any, hit-all, or mean, …"),
+QUERY: Final = {
+    "user": Option(list[str], "User id; repeat it for each member of a group."),
+    "history": Option(list[str], "Items of a new user, oldest first, comma-separated or repeated."),
+    "times": Option(list[str], "Time of each item of --history; sorts the history."),
+    "at": Option(str, "Time of the request, for a history without times."),
+    "segment": Option(str, "Segment of a new user, for models with segments."),
+    "group_guarantee": Option(
+        str, "Group guarantee: any, most, all, worst, hit-any or hit-all; or a merge such as mean."
+    ),
 }
-"""About whom a question is."""
+"""The user, new user or group of a request."""
 
 REQUEST: Final = {
     "confidence": Option(float, "Confidence level between 0 and 1; 0.9 without --k."),
-    "significance": Option(float, "ε, instead of the confidence."),
-    "k": Option(int, "The k best items, with the probability of a hit and no guarantee."),
-    "exclude": Option(list[str], "An item to leave out; may be repeated."),
-    "precision": Option(float, "For precision-…: the share of what is shown that is consumed."),
-    "min_probability": Option(float, "Only items consumed so probably; voids the guarantee."),
-    "items": Option(Path, "A file with one item id a line: only these; voids the guarantee."),
-    "item_list": Option(
-        str, "Only the items of this list of `surerec item-list`, with a guarantee."
-    ),
+    "significance": Option(float, "Significance level ε = 1 − confidence."),
+    "k": Option(int, "Return the k best items, with the probability of a hit."),
+    "exclude": Option(list[str], "Item to leave out; may be repeated."),
+    "precision": Option(float, "Share of shown items that are consumed, for precision-… models."),
+    "min_probability": Option(float, "Drop less probable items; voids the guarantee."),
+    "items": Option(Path, "File of the only item ids to show, one per line; voids the guarantee."),
+    "item_list": Option(str, "Show only items of this calibrated list (see `surerec item-list`)."),
     "unknown": Option(
-        Literal["check", "skip"], "Unknown ids of a list are skipped; check refuses most.", "check"
+        Literal["check", "skip"],
+        "Skip unknown ids in files; check fails if most of them are unknown.",
+        "check",
     ),
 }
-"""The request options, by the names that `recommend` has for them."""
+"""The request options, with the names of `recommend`."""
 
 ENGINE: Final = {
-    "engine": Option(Literal["memory", "spark"], "Work in memory, or on Apache Spark.", "memory"),
-    "master": Option(str, "The Spark master: local[4], spark://host:7077, yarn, k8s://…"),
-    "executor_memory": Option(str, "Memory of a Spark executor, as Spark writes it: 4g."),
+    "engine": Option(Literal["memory", "spark"], "Run in memory or on Apache Spark.", "memory"),
+    "master": Option(str, "Spark master: local[4], spark://host:7077, yarn or k8s://…"),
+    "executor_memory": Option(str, "Memory of a Spark executor, in Spark's notation: 4g."),
 }
-"""Where the work is done."""
+"""Where a command runs."""
 
 
-def takes(**tables: Mapping[str, Option]) -> Callable[..., Callable[..., None]]:
-    """Replace parameters of a command by the options of tables; each gets those that were given."""
+def accepts(**tables: Mapping[str, Option]) -> Callable[..., Callable[..., None]]:
+    """Replace parameters of a command by tables of options; each receives the typed options."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(command, eval_str=True)
@@ -168,7 +166,7 @@ def _parameter(name: str, option: Option) -> inspect.Parameter:
 
 
 def flag(name: str) -> str:
-    """Return an option as it is typed.
+    """Return the typed form of an option name.
 
     Examples
     --------
@@ -179,12 +177,12 @@ def flag(name: str) -> str:
 
 
 def as_words(options: Options) -> list[str]:
-    """Return options as they are typed.
+    """Return the typed form of options and their values.
 
     Examples
     --------
-    >>> as_words({"user": "who", "min_profile_length": 5, "skip_bad": True})
-    ['--user', 'who', '--min-profile-length', '5', '--skip-bad']
+    >>> as_words({"user_column": "who", "min_profile_length": 5, "skip_bad": True})
+    ['--user-column', 'who', '--min-profile-length', '5', '--skip-bad']
     """
     found: list[str] = []
     for name, value in options.items():
@@ -194,19 +192,19 @@ def as_words(options: Options) -> list[str]:
 
 
 def chosen(reading: Options) -> Options:
-    """Return the reading options as `read_interactions` takes them.
+    """Return the reading options as parameters of `read_interactions`.
 
     Examples
     --------
-    >>> chosen({"time": "", "columns": "user,item,time"})
+    >>> chosen({"time_column": "", "columns": "user,item,time"})
     {'time': '', 'columns': ['user', 'item', 'time']}
     """
-    columns = reading.get("columns")
-    return reading if columns is None else {**reading, "columns": columns.split(",")}
+    found = {name.removesuffix("_column"): value for name, value in reading.items()}
+    return found if "columns" not in found else {**found, "columns": found["columns"].split(",")}
 
 
 def source_name(data: str) -> str:
-    """Return a source as it was typed, the address of a database without its password.
+    """Return a source as it was typed, without the password of a database address.
 
     Examples
     --------
@@ -218,7 +216,7 @@ def source_name(data: str) -> str:
 
 
 def read(data: str, **reading: Any) -> Interactions:
-    """Read a file, a database, or a data set by name."""
+    """Read interactions from a file, a database or a named dataset."""
     given = chosen(reading)
     name = source_name(data)
     if is_address(data):
@@ -228,28 +226,28 @@ def read(data: str, **reading: Any) -> Interactions:
     if path.exists():
         return read_interactions(path, name=path.name, **given)
     if is_described(data):
-        if given:
-            option = flag(next(iter(given)))
-            raise InputError(f"{option} says how a file is read, and {data} is synthetic.")
+        if reading:
+            option = flag(next(iter(reading)))
+            raise InputError(f"{option} applies to files, and {data} is synthetic; drop {option}.")
         return synthetic_of(data)
     is_name = not path.suffix and path.name == data and not did_you_mean(path, "")
     if data in CATALOGUE or is_name:
-        return load_dataset(data, **given)  # an unknown name is refused with near ones
+        return load_dataset(data, **given)  # an unknown name raises an error with similar names
     raise InputError(f"{path}: no such file{did_you_mean(path)}")
 
 
 def read_ids(path: Path | None, noun: str) -> list[str] | None:
-    """Read a file with one id a line; None if there is no file."""
+    """Read a file with one id per line; None if there is no file."""
     if path is None:
         return None
     ids = [line.strip() for line in read_text(path).split("\n") if line.strip()]
     if not ids:
-        raise InputError(f"{path}: the list of {noun} is empty; write one id a line.")
+        raise InputError(f"{path}: the list of {noun} is empty; write one id per line.")
     return ids
 
 
 def read_known(path: Path | None, ids: IdMap, unknown: str) -> list[Any] | None:
-    """Read the known ids of a file with one id a line, and print how many are unknown."""
+    """Read the known ids of a file with one id per line, and print how many are unknown."""
     if path is None:
         return None
     given = read_ids(path, f"{ids.noun}s") or []
@@ -263,7 +261,7 @@ def read_known(path: Path | None, ids: IdMap, unknown: str) -> list[Any] | None:
 
 
 def read_options(fitted: Recommender, given: Options) -> Options:
-    """Return the request options as :meth:`Recommender.recommend` takes them."""
+    """Return the request options as parameters of :meth:`Recommender.recommend`."""
     found = dict(given)
     if "items" in found:
         unknown = found.get("unknown", "check")
@@ -274,7 +272,7 @@ def read_options(fitted: Recommender, given: Options) -> Options:
 
 
 def as_horizon(value: float | None) -> float | int | None:
-    """Return a whole number as a number of items; the command line knows only one kind of number.
+    """Return a whole number as a number of items, and a fraction as a share.
 
     Examples
     --------
@@ -284,12 +282,12 @@ def as_horizon(value: float | None) -> float | int | None:
     return int(value) if value is not None and value >= 1 and value == int(value) else value
 
 
-def as_groups(value: str | None) -> int | str | tuple[str, int] | None:
-    """Return a number, the name of a column, or both with a comma between them.
+def as_segments(value: str | None) -> int | str | tuple[str, int] | None:
+    """Parse a number, a column name, or both separated by a comma.
 
     Examples
     --------
-    >>> as_groups("3"), as_groups("country"), as_groups("country,3")
+    >>> as_segments("3"), as_segments("country"), as_segments("country,3")
     (3, 'country', ('country', 3))
     """
     if value is None:
@@ -301,7 +299,7 @@ def as_groups(value: str | None) -> int | str | tuple[str, int] | None:
 
 
 def as_items(fitted: Recommender, given: list[str] | None) -> list[str] | None:
-    """Return each text as an id if it is one, else as ids with commas between them."""
+    """Return each text that is an item id, and split the others at commas."""
     if given is None:
         return None
     found: list[str] = []
@@ -324,11 +322,10 @@ def as_times(given: list[str] | None) -> list[str] | None:
     return [part.strip() for text in given for part in text.split(",") if part.strip()]
 
 
-def check_engine(engine: Options, **given: Any) -> tuple[bool, Options]:
-    """Return whether to work on Spark, and its session; refuse options of Spark without it."""
+def check_engine(engine: Options) -> tuple[bool, Options]:
+    """Return whether to run on Spark, and the session options; refuse them without Spark."""
     session = {name: value for name, value in engine.items() if name != "engine"}
     on_spark = engine.get("engine") == "spark"
-    for name, value in {**session, **given}.items():
-        if not on_spark and value is not None:
-            raise InputError(f"{flag(name)} is for Spark: add --engine spark.")
+    if session and not on_spark:
+        raise InputError(f"{flag(next(iter(session)))} applies to Spark only; add --engine spark.")
     return on_spark, session

@@ -1,4 +1,4 @@
-"""Where data and messages go: data to stdout or a file, messages to stderr."""
+"""Output of commands: data to stdout or a file, messages to stderr."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ plain = escape
 
 
 class _Terminal(Console):
-    """A console on which control characters of ids and titles are shown, not obeyed."""
+    """A console that escapes control characters in ids and titles."""
 
     def render_str(self, text: str, **how: Any) -> Text:
-        """Return a text ready to print."""
+        """Return a text with its control characters escaped."""
         return super().render_str(visible(text), **how)
 
 
 def stdout() -> Console:
-    """Return the console for people; into a file or pipe there is no screen to fit into."""
+    """Return the console for tables; output to a file or pipe is 160 characters wide."""
     console = _Terminal(highlight=False)
     return console if console.is_terminal else _Terminal(highlight=False, width=160)
 
@@ -55,7 +55,7 @@ def messages() -> Console:
 def table(
     headings: Iterable[str], rows: Iterable[Iterable[str]], numbers: slice | None = None
 ) -> Table:
-    """Build a table; the columns of numbers are set to the right."""
+    """Build a table; numeric columns are right-aligned."""
     found = Table(*headings, box=None, header_style="bold", pad_edge=False)
     for column in found.columns[numbers] if numbers else ():
         column.justify = "right"
@@ -65,7 +65,7 @@ def table(
 
 
 def next_steps(steps: Mapping[tuple[str, ...], str]) -> None:
-    """Print what may be typed next, and what for."""
+    """Print commands to run next, each with its purpose."""
     typed = {shlex.join(words): about for words, about in steps.items()}
     width = max(map(len, typed))
     for place, (command, about) in enumerate(typed.items()):
@@ -75,23 +75,23 @@ def next_steps(steps: Mapping[tuple[str, ...], str]) -> None:
 
 
 def format_of(given: str, output: Path | None) -> str:
-    """Return the format to write: for a file without one, that of its name."""
+    """Return the output format, by default from the file's suffix."""
     if output is None or given != "table":
         return given
     kind = output.suffix.lower().removeprefix(".")
     if kind not in ("json", "csv", "parquet"):
         raise InputError(
-            f"{output}: a table for people is not written to a file: end the name in .json, .csv "
-            "or .parquet, or give --format."
+            f"{output}: the suffix names no file format. Use .json, .csv or .parquet, or pass "
+            "--format."
         )
     return kind
 
 
 @contextmanager
 def _opened(path: Path | None) -> Iterator[IO[bytes]]:
-    """Open a file that appears under its name when it is complete, or not at all; or stdout.
+    """Open a file that is renamed into place when complete, or stdout.
 
-    What is written to a device, a pipe or an open file is added to what is there.
+    A device, a pipe or an open file is appended to instead.
     """
     if path is None:
         yield sys.stdout.buffer
@@ -100,11 +100,13 @@ def _opened(path: Path | None) -> Iterator[IO[bytes]]:
         with file_aside(path) as aside, aside.open("ab") as file:
             yield file
     except OSError as error:
-        raise InputError(f"{path}: cannot be written ({reason(error)}).") from error
+        raise InputError(
+            f"{path}: cannot be written ({reason(error)}); choose another --output."
+        ) from error
 
 
 def about_output(recommender: str, guarantee: Guarantee) -> dict[str, str]:
-    """Return the metadata of batch output: the recommender and the guarantee."""
+    """Return the metadata of batch output, which are the recommender and the guarantee."""
     return {"surerec.recommender": recommender, "surerec.guarantee": str(guarantee)}
 
 
@@ -114,12 +116,12 @@ def write_frames(
     output: Path | None,
     about: Mapping[str, str] | None = None,
 ) -> int:
-    """Write frames of one schema one after the other, in bounded memory; return their rows.
+    """Write frames of one schema in bounded memory; return the number of rows.
 
-    `about` becomes metadata of a Parquet file; a CSV file has no place for it.
+    `about` becomes metadata of a Parquet file; a CSV file has none.
     """
     if output is None and kind == "parquet" and sys.stdout.isatty():
-        raise InputError("Parquet is not for the screen: give --output FILE, or a pipe.")
+        raise InputError("Parquet cannot be printed; pass --output FILE, or use a pipe.")
     n_rows = 0
     writer: pq.ParquetWriter | None = None
     with _opened(output) as file:
@@ -141,10 +143,7 @@ def write_frames(
 
 
 def write_json(value: dict[str, Any], output: Path | None = None) -> None:
-    """Write a dictionary as JSON that every reader accepts, to a file or to stdout.
-
-    NaN and infinities, which JSON lacks, are null.
-    """
+    """Write a dictionary as JSON to a file or to stdout; NaN and infinities become null."""
     finite = _finite(value)
     text = json.dumps(finite, ensure_ascii=False, indent=2, default=str, allow_nan=False) + "\n"
     if output is None:
@@ -155,10 +154,7 @@ def write_json(value: dict[str, Any], output: Path | None = None) -> None:
 
 
 def write_result(found: RecommendationSet | Explanation, kind: str, output: Path | None) -> None:
-    """Write an answer as JSON, or its rows as a bare table.
-
-    Whose answer a bare table is, is written to stderr.
-    """
+    """Write a result as JSON, or its rows as a table with the recommender named on stderr."""
     if kind == "json":
         write_json(found.to_dict(), output)
         return

@@ -1,4 +1,4 @@
-"""Asking a model: recommend to a user, a group or many users, and explain."""
+"""The recommend and explain commands: for a user, a group or many users."""
 
 from __future__ import annotations
 
@@ -42,40 +42,42 @@ if TYPE_CHECKING:
     from surerec.recommenders import Histories, Recommender
 
 _MANY: Final = {
-    "all": Option(bool, "Recommend to all users of the data.", default=False),
-    "users": Option(Path, "Recommend to the users of a file with one id a line."),
-    "histories": Option(Path, "Recommend to new users: a file of user, item and perhaps time."),
-    "group_file": Option(Path, "Recommend to groups: a table with columns user_id and group."),
-    "leave_out": Option(bool, "Users of --histories are the data's own users.", default=False),
-    "hits": Option(bool, "With --k: each list's probabilities of 1, 2 and 3 hits.", default=False),
-    "table": Option(str, "For --output with the address of a database: the table to write."),
-    "overwrite": Option(bool, "Replace a table of that name.", default=False),
+    "all": Option(bool, "Recommend to all users of the model.", default=False),
+    "users": Option(Path, "File of user ids to recommend to, one per line."),
+    "histories": Option(Path, "File of new users' histories, with user, item and optional time."),
+    "groups": Option(Path, "Table of groups to recommend to, with columns user_id and group."),
+    "leave_out": Option(bool, "Users of --histories are users of the model.", default=False),
+    "hits": Option(bool, "Add the probabilities of 1, 2 and 3 hits, with --k.", default=False),
+    "table": Option(str, "Table to write, if --output is a database address."),
+    "overwrite": Option(bool, "Replace an existing table.", default=False),
 }
 _PANEL: Final = {"rich_help_panel": "Many users"}
 _MANY_USERS, _HISTORIES, _ENGINE = (
     {name: option._replace(more={**option.more, **_PANEL}) for name, option in table.items()}
     for table in (_MANY, opt.HISTORIES, opt.ENGINE)
 )
-_WHOM: Final = ("all", "users", "histories", "group_file")
+_SOURCES: Final = ("all", "users", "histories", "groups")
 
 
-@opt.takes(whom=opt.WHOM, options=opt.REQUEST, many=_MANY_USERS, reading=_HISTORIES, engine=_ENGINE)
+@opt.accepts(
+    query=opt.QUERY, options=opt.REQUEST, many=_MANY_USERS, reading=_HISTORIES, engine=_ENGINE
+)
 def recommend(
     model: opt.Model,
     *,
-    whom: Any,
+    query: Any,
     options: Any,
     recommender: opt.RecommenderName = None,
-    show: Annotated[int, typer.Option(min=1, help="How many rows of the table to show.")] = 10,
+    show: Annotated[int, typer.Option(min=1, help="Number of rows to print.")] = 10,
     format: opt.Format = "table",  # noqa: A002  # the option's name
     output: Annotated[
-        str | None, typer.Option(help="A file to write; for many users also a database's address.")
+        str | None, typer.Option(help="File to write, or a database address for many users.")
     ] = None,
     many: Any,
     reading: Any,
     engine: Any,
 ) -> None:
-    """Recommend items to a user, a group or many users: a set with a guarantee, or the k best.
+    """Recommend items to a user, a group or many users.
 
     [bold]Examples:[/bold]
 
@@ -91,47 +93,49 @@ def recommend(
 
     surerec recommend films --all --confidence 0.9 --k 20 --output picks.parquet
 
-    surerec recommend films --histories people.csv --k 20 --output picks.csv
+    surerec recommend films --histories visitors.csv --k 20 --output picks.csv
 
     surerec recommend films --all --k 20 --output postgresql://shop@db/shop --table picks
     --overwrite
 
     surerec recommend /shared/films --all --output /shared/picks --engine spark --master yarn
     """
-    asked = _Typed(model, whom, options, many, reading, engine, recommender, format, output)
-    _check(asked)
-    if any(name in many for name in _WHOM[:3]):
-        if asked.engine.get("engine") == "spark":
-            _on_spark(asked)
+    request = _Command(model, query, options, many, reading, engine, recommender, format, output)
+    _check(request)
+    if any(name in many for name in _SOURCES[:3]):
+        if engine.get("engine") == "spark":
+            _recommend_on_spark(request)
         else:
-            _to_many(asked)
+            _recommend_to_many(request)
         return
     path = None if output is None else Path(output)
     kind = format_of(format, path)
     fitted = load(model, recommender)
-    request = opt.read_options(fitted, options)
-    if "group_file" in many:
-        _to_groups(fitted, many["group_file"], kind, path, whom.get("group_guarantee"), request)
+    given = opt.read_options(fitted, options)
+    if "groups" in many:
+        guarantee = query.get("group_guarantee")
+        _recommend_to_groups(fitted, many["groups"], kind, path, guarantee, given)
         return
-    picks = fitted.recommend(**_person(fitted, whom), **request)
+    picks = fitted.recommend(**_parse_query(fitted, query), **given)
     if picks.ignored:
         named = ", ".join(str(item) for item in picks.ignored)
-        messages().print(plain(f"Nobody in the data took {named}: ignored."))
+        messages().print(plain(f"Ignored items that are not in the model: {named}."))
     if kind != "table":
         write_result(picks, kind, path)
         return
     _show.recommendations(stdout(), picks, show)
-    if not isinstance(picks, GroupSet) and "user" in whom and len(picks):
-        about = {**whom, "item": str(picks.items[0])}
+    if not isinstance(picks, GroupSet) and "user" in query and len(picks):
+        about = {**query, "item": str(picks.items[0])}
         about |= {} if recommender is None else {"recommender": recommender}
-        next_steps({("surerec", "explain", str(model), *opt.as_words(about)): "why?"})
+        command = ("surerec", "explain", str(model), *opt.as_words(about))
+        next_steps({command: "explain the first item"})
 
 
-class _Typed(NamedTuple):
-    """What was typed, table by table."""
+class _Command(NamedTuple):
+    """The options of a request, table by table."""
 
     model: Path
-    whom: opt.Options
+    query: opt.Options
     options: opt.Options
     many: opt.Options
     reading: opt.Options
@@ -141,55 +145,59 @@ class _Typed(NamedTuple):
     output: str | None
 
 
-def _check(asked: _Typed) -> None:
-    """Refuse options that do not go together."""
-    on_spark, _ = opt.check_engine(asked.engine)
-    whom, many, output = asked.whom, asked.many, asked.output
-    named = [name for name in _WHOM if name in many]
-    if len(named) > 1 or (on_spark and "histories" in many):
-        raise InputError(
-            f"{' and '.join(map(opt.flag, named))} do not go together: say once for whom, and "
-            "histories are read in memory only."
-        )
-    of_histories = [*asked.reading, *(name for name in ("leave_out",) if name in many)]
-    of_histories += ["at"] if named and "at" in whom else []
+def _check(request: _Command) -> None:
+    """Refuse options that cannot be combined."""
+    on_spark, _ = opt.check_engine(request.engine)
+    query, many, output = request.query, request.many, request.output
+    named = [name for name in _SOURCES if name in many]
+    if len(named) > 1:
+        flags = " and ".join(map(opt.flag, named))
+        raise InputError(f"{flags} cannot be combined; pass one of them.")
+    if on_spark and "histories" in many:
+        raise InputError("--histories does not run on Spark; drop --engine spark.")
+    of_histories = [*request.reading, *(name for name in ("leave_out",) if name in many)]
+    of_histories += ["at"] if named and "at" in query else []
     if of_histories and "histories" not in many:
-        raise InputError(f"{opt.flag(of_histories[0])} is about --histories: give that too.")
-    others = set(whom) - {"group_guarantee" if "group_file" in many else "at"}
+        raise InputError(f"{opt.flag(of_histories[0])} applies to --histories only; add it.")
+    others = set(query) - {"group_guarantee" if "groups" in many else "at"}
     if named and others:
-        flags = opt.flag(named[0]), opt.flag(min(others))
-        raise InputError("{} has the users, so {} and its like are not needed.".format(*flags))
+        flags = f"{opt.flag(named[0])} and {opt.flag(min(others))}"
+        raise InputError(f"{flags} cannot be combined; pass one of them.")
     into = output is not None and is_address(output)
     if ("table" in many or "overwrite" in many) and not into:
-        raise InputError("--table and --overwrite are for databases: give the address as --output.")
-    is_many = bool(set(named) - {"group_file"})
+        raise InputError(
+            "--table and --overwrite apply to databases; pass a database address as --output."
+        )
+    is_many = bool(set(named) - {"groups"})
     if (on_spark or into or "hits" in many) and not is_many:
-        raise InputError("Spark, databases and --hits are for many users: add --all or --users.")
+        raise InputError(
+            "--engine spark, database output and --hits apply to many users; add --all or --users."
+        )
     if is_many and output is None:
-        raise InputError("Recommendations to many users are written to a file: add --output.")
+        raise InputError("Recommendations to many users go to a file; add --output FILE.")
 
 
-def _person(fitted: Recommender, whom: opt.Options) -> dict[str, Any]:
-    """Return whom a question is about, as `recommend` takes it."""
-    users, history, times = (whom.get(name) for name in ("user", "history", "times"))
-    found = {name: whom.get(name) for name in ("at", "segment", "group_guarantee")}
-    if is_group(whom):
+def _parse_query(fitted: Recommender, query: opt.Options) -> dict[str, Any]:
+    """Return the user, new user or group of a request, as parameters of `recommend`."""
+    users, history, times = (query.get(name) for name in ("user", "history", "times"))
+    found = {name: query.get(name) for name in ("at", "segment", "group_guarantee")}
+    if _is_group(query):
         return {**found, "group": _members(fitted, users or [], history or [], times)}
     one = {"history": opt.as_items(fitted, history), "times": opt.as_times(times)}
     return {**found, **one, "user": users[0] if users else None}
 
 
-def is_group(whom: opt.Options) -> bool:
-    """Return whether a question is about several users."""
-    return "group_guarantee" in whom or len(whom.get("user", ())) > 1
+def _is_group(query: opt.Options) -> bool:
+    """Return whether a request is for a group."""
+    return "group_guarantee" in query or len(query.get("user", ())) > 1
 
 
 def _members(
     fitted: Recommender, users: list[str], histories: list[str], times: list[str] | None
 ) -> list[Any]:
-    """Return the members of a group: every user, and a new user for every history.
+    """Return the members of a group: all users, and a new user for each history.
 
-    Every --times is of the --history at the same place.
+    Each --times belongs to the --history at the same position.
     """
     consumed = [opt.as_items(fitted, [text]) or [] for text in histories]
     if times is None:
@@ -198,8 +206,8 @@ def _members(
     n_items, n_times = (", ".join(str(len(x)) for x in found) for found in (consumed, moments))
     if n_items != n_times:
         raise InputError(
-            f"--history have {n_items} items, and --times {n_times} values: in a group, pass one "
-            "--times for each --history, with one time for each item."
+            f"--history has {n_items} items, and --times has {n_times} values. In a group, pass "
+            "one --times for each --history, with one time for each item."
         )
     return [
         *users,
@@ -207,54 +215,55 @@ def _members(
     ]
 
 
-def _to_groups(
+def _recommend_to_groups(
     fitted: Recommender,
     path: Path,
     kind: str,
     output: Path | None,
     group_guarantee: str | None,
-    request: opt.Options,
+    given: opt.Options,
 ) -> None:
-    frame = fitted.recommend_groups(path, group_guarantee=group_guarantee, **request)
-    answering = fitted.model_
-    said = answering.guarantee_to_groups(path, answering.options(**request), group_guarantee)
+    frame = fitted.recommend_groups(path, group_guarantee=group_guarantee, **given)
+    guarantee = fitted.model_.guarantee_to_groups(
+        path, fitted.model_.options(**given), group_guarantee
+    )
     if kind == "json":
-        answer = {"recommender": fitted.name_, "guarantee": said.to_dict()}
+        answer = {"recommender": fitted.name_, "guarantee": guarantee.to_dict()}
         write_json({**answer, "items": frame.to_dicts()}, output)
         return
-    about = about_output(fitted.name_, said)
+    about = about_output(fitted.name_, guarantee)
     write_frames([frame], "csv" if kind == "table" else kind, output, about)
     n_groups = frame["group"].n_unique()
     covered = frame.filter(Columns.Covered)["group"].n_unique()
     messages().print(
-        f"Answered {counted(n_groups, 'groups')} by {plain(fitted.name_)}. The guarantee "
-        f"covers {covered:,} of these {n_groups:,}; the column {Columns.Covered} says which."
+        f"Recommended to {counted(n_groups, 'groups')} with {plain(fitted.name_)}. "
+        f"{_coverage(covered, n_groups)}"
     )
-    messages().print(plain(said.labelled))
+    messages().print(plain(guarantee.labelled))
 
 
-def _to_many(asked: _Typed) -> None:
-    output, many = asked.output or "", asked.many
+def _recommend_to_many(request: _Command) -> None:
+    output, many = request.output or "", request.many
     into, path = is_address(output), Path(output)
     refuse_unknown_address(output)
-    kind = asked.format
+    kind = request.format
     if kind == "table":
         kind = path.suffix.lstrip(".").lower() or ("csv" if is_stream(path) else "")
     if kind not in ("csv", "parquet") and not into:
-        raise InputError(f"{output}: the name must end in .parquet or .csv.")
-    fitted = load(asked.model, asked.recommender)
+        raise InputError(f"{output}: the suffix is not .parquet or .csv; use one of them.")
+    fitted = load(request.model, request.recommender)
     profiles = fitted.statistics_.interactions
     ids = None if profiles is None else profiles.users
-    wanted = opt.read_known(many.get("users"), ids, asked.options.get("unknown", "check"))
-    request = opt.read_options(fitted, {**asked.options, "hits": "hits" in many})
+    users = opt.read_known(many.get("users"), ids, request.options.get("unknown", "check"))
+    given = opt.read_options(fitted, {**request.options, "hits": "hits" in many})
     begin = perf_counter()
-    people = _read_histories(fitted, asked) if "histories" in many else None
-    said = fitted.model_.guarantee_to_all(fitted.model_.options(**request)).assuming(
-        "" if people is None else people.assumes
+    histories = _read_histories(fitted, request) if "histories" in many else None
+    guarantee = fitted.model_.guarantee_to_all(fitted.model_.options(**given)).assuming(
+        "" if histories is None else histories.assumes
     )
-    about = about_output(fitted.name_, said)
+    about = about_output(fitted.name_, guarantee)
     kept: list[pl.DataFrame] = []
-    frames = _keeping(fitted.iter_recommendations(wanted, histories=people, **request), kept)
+    frames = _keeping(fitted.iter_recommendations(users, histories=histories, **given), kept)
     if into:
         table, overwrite = many.get("table"), "overwrite" in many
         n_rows = write_table(frames, output, table, overwrite=overwrite, about=about)
@@ -265,96 +274,90 @@ def _to_many(asked: _Typed) -> None:
         f"Wrote {n_rows:,} recommendations by {fitted.name_} to {plain(output)} "
         f"in {perf_counter() - begin:.1f} s."
     )
-    chosen = people if people is not None else wanted
-    n_asked = profiles.n_users if chosen is None else len(chosen)
-    for sentence in (*_tally(kept, n_asked), said.labelled):
-        messages().print(plain(sentence))
+    requested = histories if histories is not None else users
+    n_users = profiles.n_users if requested is None else len(requested)
+    n = sum(map(len, kept))
+    messages().print(f"{n:,} of {n_users:,} users have recommendations.")
+    if n:
+        messages().print(_coverage(sum(int(each[Columns.Covered].sum()) for each in kept), n))
+    messages().print(plain(guarantee.labelled))
 
 
-def _read_histories(fitted: Recommender, asked: _Typed) -> Histories:
-    """Read histories, and print what is not used of them."""
-    reading = {name.removesuffix("_column"): value for name, value in asked.reading.items()}
-    how: opt.Options = {"leave_out": "leave_out" in asked.many, "at": asked.whom.get("at")}
-    people = fitted.histories(asked.many["histories"], **how, **opt.chosen(reading))
-    said = people.warnings()
-    if n := len(people.ignored):
-        said.append(f"Nobody in the data took the items of {counted(n, 'rows')}: ignored.")
-    for sentence in said:
+def _coverage(covered: int, n: int) -> str:
+    return f"The guarantee covers {covered:,} of {n:,} (column {Columns.Covered})."
+
+
+def _read_histories(fitted: Recommender, request: _Command) -> Histories:
+    """Read histories, and print warnings about ignored rows."""
+    how: opt.Options = {"leave_out": "leave_out" in request.many, "at": request.query.get("at")}
+    found = fitted.histories(request.many["histories"], **how, **opt.chosen(request.reading))
+    for sentence in found.warnings():
         messages().print(plain(sentence))
-    return people
+    if n := len(found.ignored):
+        messages().print(f"Ignored {counted(n, 'rows')} with items that are not in the model.")
+    return found
 
 
 def _keeping(frames: Iterable[pl.DataFrame], kept: list[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Yield the frames, and keep who has rows and is covered."""
+    """Yield the frames, and keep which users have rows and are covered."""
     for frame in frames:
         kept.append(frame.select(Columns.User, Columns.Covered).unique())
         yield frame
 
 
-def _tally(kept: list[pl.DataFrame], n_asked: int) -> list[str]:
-    """Return for how many users there is something or nothing, and who is covered."""
-    n = sum(map(len, kept))
-    said = f"{n:,} of {n_asked:,} people have recommendations"
-    if nothing := max(n_asked - n, 0):
-        said += f"; nothing qualified for {nothing:,}"
-    if not n:
-        return [f"{said}."]
-    covered = sum(int(each[Columns.Covered].sum()) for each in kept)
-    column = f"the column {Columns.Covered} says which"
-    return [f"{said}.", f"The guarantee covers {covered:,} of these {n:,}; {column}."]
-
-
-def _on_spark(asked: _Typed) -> None:
+def _recommend_on_spark(request: _Command) -> None:
     from surerec.spark import recommend_spark, spark_session  # noqa: PLC0415  # an extra
 
-    fitted, output = load(asked.model, asked.recommender, verify=False), asked.output or ""
-    users = opt.read_ids(asked.many.get("users"), "users")
-    wanted = opt.read_options(fitted, {**asked.options, "hits": "hits" in asked.many})
-    said = fitted.model_.guarantee_to_all(fitted.model_.options(**wanted))
+    fitted, output = load(request.model, request.recommender, verify=False), request.output or ""
+    users = opt.read_ids(request.many.get("users"), "users")
+    given = opt.read_options(fitted, {**request.options, "hits": "hits" in request.many})
+    guarantee = fitted.model_.guarantee_to_all(fitted.model_.options(**given))
     begin = perf_counter()
-    spark = spark_session(**opt.check_engine(asked.engine)[1])
-    wanted["recommender"] = asked.recommender
-    n_rows = recommend_spark(spark, asked.model, output, users, **wanted)
+    spark = spark_session(**opt.check_engine(request.engine)[1])
+    given["recommender"] = request.recommender
+    n_rows = recommend_spark(spark, request.model, output, users, **given)
     messages().print(
         f"Wrote {n_rows:,} recommendations by {fitted.name_} to {plain(output)} on Spark "
         f"in {perf_counter() - begin:.1f} s."
     )
-    messages().print(plain(f"Guarantee, to users with covered = true: {said}"))
+    messages().print(plain(f"Guarantee for users with {Columns.Covered} = true: {guarantee}"))
 
 
-@opt.takes(whom=opt.WHOM)
+@opt.accepts(query=opt.QUERY)
 def explain(
     model: opt.Model,
     *,
-    item: Annotated[str, typer.Option(help="The item to explain.")],
-    whom: Any,
+    item: Annotated[str, typer.Option(help="Item to explain.")],
+    query: Any,
     recommender: opt.RecommenderName = None,
-    show: Annotated[int, typer.Option(min=1, help="How many earlier items to show.")] = 8,
+    show: Annotated[int, typer.Option(min=1, help="Number of earlier items to print.")] = 8,
     format: opt.Format = "table",  # noqa: A002
     output: opt.Output = None,
 ) -> None:
-    """Explain which earlier items speak for an item, with the counts in words.
+    """Explain which items of a history speak for an item.
 
-    For several users, or with --group-guarantee, the reasons are by member.
+    For a group, the explanation has one part for each member.
 
     [bold]Example:[/bold] surerec explain films --user 196 --item 302
     """
     kind = format_of(format, output)
     fitted = load(model, recommender)
-    about = _person(fitted, whom)
-    if is_group(whom):
+    about = _parse_query(fitted, query)
+    if _is_group(query):
         del about["segment"]
-        said = fitted.explain_group(about.pop("group"), item=item, **about)
+        why = fitted.explain_group(about.pop("group"), item=item, **about)
         if kind == "table":
-            stdout().print(plain(str(said)))
+            stdout().print(plain(str(why)))
         elif kind == "json":
-            write_json(said.to_dict(show), output)
+            write_json(why.to_dict(show), output)
         else:
-            raise InputError("Reasons by member are written as a table or as json.")
+            raise InputError(
+                f"--format {kind} is not available for groups; use --format table or json."
+            )
         return
     del about["group_guarantee"]
-    why = fitted.explain(about.pop("user"), item=item, **about)
+    found = fitted.explain(about.pop("user"), item=item, **about)
     if kind == "table":
-        _show.explanation(stdout(), why, show)
+        _show.explanation(stdout(), found, show)
     else:
-        write_result(why, kind, output)
+        write_result(found, kind, output)

@@ -1,4 +1,4 @@
-"""In production: the server, its keys, and compiled kernels."""
+"""Commands for operation: the server, its API keys, and compiled kernels."""
 
 from __future__ import annotations
 
@@ -28,60 +28,60 @@ if TYPE_CHECKING:
     from surerec.precedence import PrecedenceStatistics
 
 
-keys_app = typer.Typer(help="API keys of the server: create, list, revoke.", no_args_is_help=True)
+keys_app = typer.Typer(help="Create, list and revoke API keys of the server.", no_args_is_help=True)
 
-_Keys = Annotated[Path, typer.Argument(help="The file of keys; only you can read it.")]
+_Keys = Annotated[Path, typer.Argument(help="File of API keys.")]
 _SETTINGS: Final = {
-    "host": Option(str, "The address to listen on; 127.0.0.1."),
-    "port": Option(int, "The port; 8000. 0 takes a free one."),
-    "workers": Option(int, "Processes; one a core, at most 4."),
-    "threads": Option(int, "Requests a worker computes at once."),
-    "queue": Option(int, "Requests that wait; more get 503."),
-    "request_timeout": Option(float, "Seconds that an answer may take; 10."),
-    "receive_timeout": Option(float, "Seconds that a request may take to arrive; 10."),
-    "keep_alive": Option(float, "Seconds that an idle connection is kept; 30."),
-    "shutdown_timeout": Option(float, "Seconds that requests get to end; 20."),
-    "worker_timeout": Option(float, "Seconds until a silent worker is replaced; 30."),
-    "max_body": Option(int, "Bytes of a request; 262144."),
-    "max_connections": Option(int, "Connections of a worker; 1000."),
-    "keys": Option(Path, "The file of API keys; needed to listen elsewhere."),
-    "insecure_admin": Option(bool, "Loopback: no key for events and admin requests."),
-    "rate": Option(float, "Requests a second and key; 100."),
-    "burst": Option(int, "Requests of a key at once; 200."),
-    "cors_origins": Option(str, "Origins whose pages may call; with commas. None."),
-    "allowed_hosts": Option(str, "Names that clients may call the server by; with commas."),
+    "host": Option(str, "Address to listen on; 127.0.0.1 by default."),
+    "port": Option(int, "Port; 8000 by default, 0 for any free port."),
+    "workers": Option(int, "Worker processes; by default one per core, at most 4."),
+    "threads": Option(int, "Requests that a worker computes in parallel."),
+    "queue": Option(int, "Requests that may wait; further ones get status 503."),
+    "request_timeout": Option(float, "Seconds to compute a response; 10 by default."),
+    "receive_timeout": Option(float, "Seconds to receive a request; 10 by default."),
+    "keep_alive": Option(float, "Seconds to keep an idle connection; 30 by default."),
+    "shutdown_timeout": Option(float, "Seconds to finish requests at shutdown; 20 by default."),
+    "worker_timeout": Option(float, "Seconds before a silent worker is replaced; 30 by default."),
+    "max_body": Option(int, "Largest request in bytes; 262144 by default."),
+    "max_connections": Option(int, "Connections per worker; 1000 by default."),
+    "keys": Option(Path, "File of API keys; required for hosts other than loopback."),
+    "insecure_admin": Option(bool, "Allow event and admin requests without a key on loopback."),
+    "rate": Option(float, "Requests per second and key; 100 by default."),
+    "burst": Option(int, "Requests of a key in one burst; 200 by default."),
+    "cors_origins": Option(str, "Comma-separated origins that may call the API; none by default."),
+    "allowed_hosts": Option(str, "Comma-separated host names that clients may use."),
     "log_level": Option(str, "info, warning or error."),
     "log_format": Option(str, "auto (text on a terminal, else JSON), json or text."),
 }
 """The settings of the server, in their order."""
 PARTS: Final = {
-    "guarantees over users": ("recall-cm12", "hit-cm12"),
+    "user-level calibration": ("recall-cm12", "hit-cm12"),
     "the paper's method": ("icrs12",),
     "counts": ("icrs3", "recall-cm4"),
     "shares and ratios": ("icrs7", "icrs15"),
-    "older methods": ("crs-max", "crs-med", "precedence-mining"),
+    "predecessors": ("crs-max", "crs-med", "precedence-mining"),
 }
-"""The recommenders that are compiled for, in a process each."""
+"""The recommenders whose kernels are compiled, by process."""
 
 
 def require_serving() -> ModuleType:
     """Import the server, which needs an extra."""
     try:
-        from surerec import serving  # noqa: PLC0415  # its libraries are an extra
+        from surerec import serving  # noqa: PLC0415  # an extra
     except ModuleNotFoundError as error:
         raise InputError(
-            f"Serving needs {error.name}, which is not installed; "
-            "install it with: pip install 'surerec[serve]'"
+            f"Serving needs {error.name}, which is not installed. "
+            "Install it with: pip install 'surerec[serve]'"
         ) from None
     return serving
 
 
-@opt.takes(settings=_SETTINGS)
+@opt.accepts(settings=_SETTINGS)
 def serve(model: opt.Model, *, settings: Any) -> None:
-    """Serve a model: an HTTP API, and a page at /.
+    """Serve a model over HTTP, with a page at /.
 
-    Every option can also be set in the environment, as SUREREC_SERVE_PORT. SIGHUP takes over what
-    the model folder holds now, without dropping a request.
+    Environment variables such as SUREREC_SERVE_PORT set the same options. SIGHUP reloads the model
+    folder without dropping requests.
 
     [bold]Examples:[/bold]
 
@@ -93,7 +93,7 @@ def serve(model: opt.Model, *, settings: Any) -> None:
 
 
 def serve_model(model: Path, *, at: str = "", open_browser: bool = False, **given: Any) -> None:
-    """Serve until stopped; print where when it answers."""
+    """Serve until stopped, and print the address when the server is ready."""
     serving = require_serving()
     settings = serving.read_settings(model=model, **given)
 
@@ -101,7 +101,7 @@ def serve_model(model: Path, *, at: str = "", open_browser: bool = False, **give
         n = settings.workers
         messages().print(
             f"Serving {plain(str(model))} at [bold]{url}{plain(at)}[/bold] with {n} "
-            f"worker{'' if n == 1 else 's'}; the API is described at {url}docs. Ctrl-C ends it."
+            f"worker{'' if n == 1 else 's'}. API documentation: {url}docs. Press Ctrl-C to stop."
         )
         if open_browser:
             typer.launch(url + at)
@@ -113,23 +113,25 @@ def serve_model(model: Path, *, at: str = "", open_browser: bool = False, **give
 def create_key(
     file: _Keys,
     *,
-    name: Annotated[str, typer.Option(help="Who will use it.")],
+    name: Annotated[str, typer.Option(help="Name of the client.")],
     scope: Annotated[
         list[str] | None, typer.Option(help="read (the default), events or admin; may be repeated.")
     ] = None,
 ) -> None:
-    """Make a key and print it; it is not kept, and cannot be shown again.
+    """Create an API key and print it; it cannot be shown again.
 
     [bold]Example:[/bold] surerec keys create keys.json --name shop
     """
     key = require_serving().KeyFile(file).create(name, scope or ["read"])
-    messages().print(f"A key for {plain(name)}, shown this once; send it as a bearer token:")
+    messages().print(
+        f"Created a key for {plain(name)}. It is shown only once; send it as a bearer token:"
+    )
     typer.echo(key)
 
 
 @keys_app.command("list")
 def list_keys(file: _Keys) -> None:
-    """List the keys' ids, names and scopes; not the keys."""
+    """List the ids, names and scopes of the keys."""
     rows = [
         (key.key_id, plain(key.name), ", ".join(key.scopes), key.created)
         for key in require_serving().KeyFile(file).read()
@@ -139,24 +141,24 @@ def list_keys(file: _Keys) -> None:
 
 @keys_app.command("revoke")
 def revoke_key(
-    file: _Keys, key_id: Annotated[str, typer.Argument(help="Its id, from `surerec keys list`.")]
+    file: _Keys, key_id: Annotated[str, typer.Argument(help="Key id from `surerec keys list`.")]
 ) -> None:
-    """Revoke a key; running servers notice at once."""
+    """Revoke an API key, also on running servers."""
     key = require_serving().KeyFile(file).revoke(key_id)
     messages().print(f"Revoked the key of {plain(key.name)}.")
 
 
-def warm_up() -> None:
-    """Compile what answers need, several processes at once, so that nobody waits for it later.
+def compile_kernels() -> None:
+    """Compile all kernels now, so that the first request is fast.
 
-    numba keeps what it compiled beside the package, or where NUMBA_CACHE_DIR says: in an image, run
-    it as the user and on the kind of processor that will serve.
+    numba caches kernels in the package, or in NUMBA_CACHE_DIR. In an image, run this as the user
+    and on the processor type that will serve.
 
     [bold]Example:[/bold] surerec compile
     """
     begin = perf_counter()
-    _counts()  # what all parts share, so that none of them compiles it again
-    # numba compiles under one lock: only processes do it at the same time.
+    _counts()  # compiles what all parts share
+    # numba compiles under one lock, so only processes run in parallel.
     n_processes = min(available_threads(), len(PARTS))
     with (
         progress("Compiling", len(PARTS)) as advance,
@@ -164,10 +166,7 @@ def warm_up() -> None:
     ):
         for _ in pool.map(compile_for, PARTS.values()):
             advance(1)
-    messages().print(
-        f"Compiled for {', '.join(PARTS)} in {perf_counter() - begin:.0f} s; "
-        "the next use of each begins at once."
-    )
+    messages().print(f"Compiled for {', '.join(PARTS)} in {perf_counter() - begin:.0f} s.")
 
 
 def _counts() -> PrecedenceStatistics:
@@ -175,7 +174,7 @@ def _counts() -> PrecedenceStatistics:
 
 
 def compile_for(names: tuple[str, ...]) -> None:
-    """Fit, save, open and ask recommenders, as the commands do."""
+    """Fit, save, load and query recommenders, as the commands do."""
     os.environ["SUREREC_THREADS"] = "1"
     counts = _counts()
     with TemporaryDirectory(prefix="surerec-warm-up-") as folder:
@@ -186,7 +185,7 @@ def compile_for(names: tuple[str, ...]) -> None:
             level: dict[str, Any] = {"confidence": 0.8} if "confidence" in features else {}
             user = counts.interactions.users[0]
             best = model.recommend(user, **level)
-            best.to_frame()  # as scores and p-values are found only when they are looked at
+            best.to_frame()  # computes scores and p-values
             if level:
                 model.p_values(user)
             model.recommend(history=best.items[:3] or model.items_.ids[:3].to_list(), **level)

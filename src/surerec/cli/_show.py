@@ -1,4 +1,4 @@
-"""What people see in a terminal: tables and sentences."""
+"""Tables and sentences that commands print in a terminal."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 _NUMBERS = {
     "p_value": "p-value",
-    "entry_confidence": "Comes in above",
+    "entry_confidence": "Enters above",
     "probability": "Probability",
 }
 
 
 def interactions(console: Console, found: Interactions) -> None:
-    """Print what was read."""
+    """Print a description of interactions."""
     lengths = np.diff(found.offsets)
     times = found.times.astype("datetime64[us]").astype("datetime64[D]")
     read = found.rows_read
@@ -35,19 +35,19 @@ def interactions(console: Console, found: Interactions) -> None:
         "bad rows": read.bad,
         "not above the rating threshold": read.below_threshold,
         "repeats": read.repeats,
-        "users with short profiles": read.short_profiles,
+        "users with short histories": read.short_profiles,
     }
     left_out = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items() if count)
-    of_all = f" of {read.rows:,} rows read; left out: {left_out}" if left_out else ""
+    of_all = f" of {read.rows:,} rows; left out: {left_out}" if left_out else ""
     reach = f"{lengths.min():,} to {lengths.max():,}, median {np.median(lengths):,.0f}"
     rows = {
         "Users": f"{found.n_users:,}",
         "Items": f"{found.n_items:,}",
         "Interactions": f"{found.n_rows:,}{of_all}",
-        "Profile length": reach,
+        "History length": reach,
         "Period": f"{times.min()} to {times.max()}",
         "Repeats": read.about_repeats() if read.repeats else "",
-        "Ties in time": f"{found.tie_share:.0%} of a user's items share their instant",
+        "Ties in time": f"{found.tie_share:.0%} of a user's items share their time",
         "Titles": "" if found.titles_read is None else plain(str(found.titles_read)),
         "Source": plain(found.origin or ""),
     }
@@ -58,20 +58,20 @@ def interactions(console: Console, found: Interactions) -> None:
 
 
 def pairs(console: Console, found: Interactions, strongest: Sequence[PrecedencePair]) -> None:
-    """Print the strongest pairs in words."""
-    console.print("\n[bold]The order that says most[/bold]")
+    """Print the strongest precedence pairs, one sentence each."""
+    console.print("\n[bold]Strongest precedence pairs[/bold]")
     for pair in strongest:
         first, second = (plain(found.title(code)) for code in (pair.first, pair.second))
         console.print(
-            f"  of {pair.support:,} people who took [cyan]{first}[/cyan], {pair.forward:,} later "
-            f"took [cyan]{second}[/cyan], {pair.backward:,} the other way round"
+            f"  of {pair.support:,} users who consumed [cyan]{first}[/cyan], {pair.forward:,} "
+            f"consumed [cyan]{second}[/cyan] later, {pair.backward:,} before"
         )
     if not strongest:
-        console.print("  nobody took two items at different times")
+        console.print("  no user consumed two items at different times")
 
 
 def recommendations(console: Console, picks: RecommendationSet, n_shown: int) -> None:
-    """Print a recommendation set, its best items first."""
+    """Print a recommendation set, best items first."""
     frame = picks.to_frame()
     at = "" if picks.confidence is None else f" at confidence {picks.confidence:g}"
     if picks.precision is not None:
@@ -79,11 +79,11 @@ def recommendations(console: Console, picks: RecommendationSet, n_shown: int) ->
     n_items = len(picks) if picks.confidence is None else picks.full_size
     console.print(
         f"[bold]{n_items:,} of {picks.n_candidates:,} items[/bold]{at}, "
-        f"from {len(picks.used):,} items taken, by {plain(picks.recommender)}"
+        f"from {len(picks.used):,} consumed items, by {plain(picks.recommender)}"
     )
     shown = frame.head(n_shown).to_dicts()
     names = [name for name in _NUMBERS if name in frame and frame[name].is_finite().any()]
-    # Some sets have no other ids than the titles: once is enough.
+    # Titles that equal the ids are not repeated.
     titled = any(row.get("title") not in (None, row["item_id"]) for row in shown)
     rows = [
         (
@@ -99,9 +99,9 @@ def recommendations(console: Console, picks: RecommendationSet, n_shown: int) ->
         numbers = [_NUMBERS[name] for name in names]
         console.print(table(["", "Item", *numbers, "Score", *["Title"] * titled], rows))
     else:
-        console.print("Nothing conforms well enough at this confidence.")
+        console.print("The set is empty at this confidence.")
     if len(frame) > n_shown:
-        console.print(f"… and {len(frame) - n_shown:,} more (--show, or --format)", style="dim")
+        console.print(f"… and {len(frame) - n_shown:,} more (see --show, --format)", style="dim")
     console.print(plain(picks.guarantee.labelled))
     if picks.hit_probability is not None:
         console.print(f"[bold]Hits:[/bold] {plain(_hits(picks))}")
@@ -109,27 +109,26 @@ def recommendations(console: Console, picks: RecommendationSet, n_shown: int) ->
         console.print(f"[bold]Probability:[/bold] {plain(picks.about_probability)}")
     if isinstance(picks, GroupSet) and len(picks):
         shares = zip(picks.members, picks.satisfaction, strict=True)
-        told = ", ".join(f"{name} {share:.0%}" for name, share in shares)
+        by_member = ", ".join(f"{name} {share:.0%}" for name, share in shares)
         console.print(
-            f"[bold]Of everybody's own best {len(picks):,} items[/bold]: {plain(told)}; least "
-            f"served is {plain(str(picks.least_served))}."
+            f"[bold]Share of each member's own best {len(picks):,} items[/bold]: "
+            f"{plain(by_member)}; least served: {plain(str(picks.least_served))}."
         )
 
 
 def _hits(picks: RecommendationSet) -> str:
-    """Return the probabilities of hits in words."""
-    said = [
-        f"{probability:.1%} that at least {n} of these {len(picks)} items new to the user "
-        f"{'is' if n == 1 else 'are'} consumed"
+    """Return a sentence with the probabilities of hits."""
+    sentences = [
+        f"{probability:.1%} that the user consumes at least {n} of these {len(picks)} items"
         for n, probability in enumerate(picks.hit_probabilities, start=1)
         if probability is not None
     ]
     expected = f"; {picks.expected_hits:.2f} expected" if picks.expected_hits is not None else ""
-    return f"{', '.join(said)}{expected}. {picks.about_hit_probability}"
+    return f"{', '.join(sentences)}{expected}. {picks.about_hit_probability}"
 
 
 def _number(row: Mapping[str, Any], name: str) -> str:
-    """Return a number as people write it: a p-value as papers have it, the others in per cent."""
+    """Format a p-value with three decimals, and a probability in percent with its interval."""
     if row[name] is None:
         return "–"
     if name == "p_value":

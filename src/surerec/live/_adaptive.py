@@ -156,8 +156,8 @@ class AdaptiveCalibration(Calibration):
             kind="live",
             level=level_of(adaptive.epsilons[place]),
             claim=(
-                f"In the long run, at most {percent} of evaluated events lie outside their sets, with "
-                f"each user and day counted once: {so_far}"
+                f"In the long run, at most {percent} of evaluated events lie outside their sets, "
+                f"with each user and day counted once: {so_far}"
             ),
             horizon=_LONG_RUN,
             covers="users whose events are evaluated",

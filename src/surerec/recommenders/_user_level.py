@@ -226,7 +226,7 @@ def read_segments(segments: object, given: Any, interactions: Interactions) -> S
     if given is None:
         raise InputError(
             f"segments is {segments!r}, so fit needs the {column} of each user. Pass "
-            "user_segments= (--segments-file), a mapping, a frame or a file."
+            "user_segments=: a mapping, a frame or a file."
         )
     return read_user_segments(given, column, interactions.users)
 

@@ -1,7 +1,7 @@
-"""Beyond one machine: fit, recommend and evaluate on Apache Spark.
+"""Fit, recommend and evaluate on Apache Spark.
 
-Needs the extra ``surerec[spark]`` and Java 17. The executors need surerec as well, and a path that
-they share with the driver, for the model folder.
+Needs the extra ``surerec[spark]`` and Java 17. Executors need surerec too, and a path that they
+share with the driver, for the model folder.
 """
 
 from surerec.spark._fit import count_precedence_spark, fit_spark

@@ -1,8 +1,8 @@
-"""Rows on their way to their users: bundles of many, in columns.
+"""Bundles of rows, sorted by buckets of users.
 
-They lie in the staging folder, so that Spark moves none of its own rows. A task that is tried again
-may get its rows in another order, so its bundles have other names: those count that a successful
-task returned.
+Bundles are files in the staging folder, so that Spark shuffles no rows. A retried task may get its
+rows in another order, so it writes bundles with other names. Only bundles that a successful task
+returned are read.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 
 N_BUCKETS = 1024
-"""Of users, by a hash: more than there are tasks, for how many rows come is not known yet."""
+"""Buckets of users by hash: more than tasks, because the number of rows is not known yet."""
 BUNDLE_SCHEMA = "name string, sizes binary"
 
-_ROWS_AT_ONCE = 1 << 20  # that a task holds, and then writes as one bundle
+_ROWS_AT_ONCE = 1 << 20  # rows that a task writes as one bundle
 
 
 def write_bundles(staging: Staging, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Write rows (user, item, time, sequence, bucket) as bundles, sorted by bucket.
 
-    Yields the name of each bundle, and how many rows it has of each bucket. Memory is that of some
+    Yields the name of each bundle and its number of rows by bucket. Memory is bounded by some
     million rows.
     """
     waiting, n_rows = list[pa.RecordBatch](), 0
@@ -63,9 +63,9 @@ def _write_bundle(staging: Staging, batches: list[pa.RecordBatch]) -> pa.RecordB
 
 
 def deal(bundles: pa.Table, n_shares: int) -> list[NDArray[np.int64]]:
-    """Deal buckets out to tasks, in shares of about as many rows.
+    """Divide buckets among tasks, with about equal numbers of rows.
 
-    A share says for each bundle where its rows begin and end.
+    A share has the first and last row in each bundle.
     """
     sizes = np.array([np.frombuffer(each, np.int64) for each in bundles["sizes"].to_pylist()])
     ends = np.cumsum(np.pad(sizes.reshape(-1, N_BUCKETS), ((0, 0), (1, 0))), axis=1)
@@ -75,11 +75,11 @@ def deal(bundles: pa.Table, n_shares: int) -> list[NDArray[np.int64]]:
 
 
 def read_share(staging: Staging, names: Sequence[str], share: NDArray[np.int64]) -> pl.DataFrame:
-    """Return the rows of a share, bundle after bundle."""
+    """Return the rows of a share, bundle by bundle."""
     tables = []
     for name, (start, stop) in zip(names, share.tolist(), strict=True):
         if start < stop:
-            # Mapped, as a task needs a few rows of each bundle.
+            # Mapped, because a task needs few rows of each bundle.
             with pa.memory_map(str(staging.path(name))) as file:
                 rows = pa.ipc.open_stream(file).read_all()
                 tables.append(rows.slice(start, stop - start))

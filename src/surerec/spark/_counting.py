@@ -1,7 +1,7 @@
-"""Counting on executors: cells of a grid of users and items.
+"""Counting on executors, on a grid of users and items.
 
-A cell counts the rows of a block of items over a block of users. Where there is one block of users
-its rows are written at once; else the cells of each block of items are added up.
+A cell counts the rows of a block of items over a block of users. With one block of users, its rows
+are final; otherwise the cells of each block of items are added up.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def write_spans(
 
 
 def write_held(staging: Staging, name: str, rows: NDArray[np.unsignedinteger]) -> None:
-    """Write each row dense or compressed, as a model within a memory budget holds it."""
+    """Write each row dense or compressed, as a model with a memory budget stores it."""
     form = RowForm(rows.shape[1], rows.dtype)
     ends, is_dense, items, counts = form.compress(rows)
     staging.write_array(f"{name}-dense", rows[is_dense].astype(narrowest(0)))
@@ -75,8 +75,8 @@ def part_spans(
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]:
     """Find the spans of the items of a block in a part.
 
-    Returns the item of each span, counted from the block's first, where the span starts and stops
-    in the part, and the part's items.
+    Returns the item of each span, relative to the first item of the block, the start and stop of
+    the span in the part, and the items of the part.
     """
     offsets = np.concatenate(([0], np.cumsum(staging.array(part.name("lengths"), "int64"))))
     items = staging.array(part.name("item_codes"), "uint32")
@@ -85,7 +85,7 @@ def part_spans(
     following = direction == "followers"
     find_spans(0, len(offsets) - 1, offsets, times, strict, following, starts, stops)
     first, last = block
-    # Wrapped around below zero, an item before the block is large as well: one comparison.
+    # Items before the block wrap around to large numbers, so that one comparison is enough.
     within = items - np.uint32(first)
     places = np.flatnonzero(within < np.uint32(last - first))
     return within[places], starts[places], stops[places], items
@@ -100,7 +100,7 @@ class CountingGrid:
     n_items: int
     direction: Direction
     counter: str
-    """The type of counts."""
+    """Integer type of counts."""
     strict: bool
 
     @property
@@ -110,12 +110,12 @@ class CountingGrid:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of parts, in the order of items."""
+        """Names of the parts, in the order of items."""
         return tuple(f"{self.direction}-{first:010d}" for first, _ in self.item_blocks)
 
     @property
     def bytes_moved(self) -> int:
-        """Bytes of profiles that all tasks read, and of counts that are added up, at the most."""
+        """Upper bound of the bytes of profiles that tasks read and of counts that are added up."""
         rows = sum(part.n_rows for block in self.user_blocks for part in block)
         read = _ITEM * rows * len(self.item_blocks)
         if len(self.user_blocks) == 1:
@@ -139,7 +139,7 @@ class CountingGrid:
         return rows
 
     def write_cell(self, staging: Staging, cell: int) -> str:
-        """Count a cell and write it as narrow as may be; return the type of its numbers."""
+        """Count a cell and write it with the narrowest integer type; return that type."""
         rows = self.count(staging, cell)
         kind = narrowest(int(rows.max(initial=0)))
         staging.write_array(f"cell-{cell:06d}", rows.astype(kind))
@@ -148,7 +148,7 @@ class CountingGrid:
     def add_cells(
         self, staging: Staging, block: int, kinds: list[str]
     ) -> NDArray[np.unsignedinteger]:
-        """Add up the cells of a block of items, given the type of each cell's numbers."""
+        """Add up the cells of a block of items, given the integer type of each cell."""
         first, last = self.item_blocks[block]
         rows = np.zeros((last - first) * self.n_items, dtype=self.counter)
         n_users = len(self.user_blocks)
@@ -171,8 +171,8 @@ def plan_counting(
 ) -> CountingGrid:
     """Choose the grid that moves the fewest bytes.
 
-    More item blocks mean that profiles are read more often; more user blocks, that counts are
-    added up. A long profile is spread over all item blocks, so that nobody's is one task's burden.
+    With more item blocks, profiles are read more often; with more user blocks, counts are added up.
+    Long profiles are spread over all item blocks.
 
     Parameters
     ----------
@@ -181,34 +181,34 @@ def plan_counting(
     support : array of uint32
         Users of each item; work is about proportional to it.
     rows : tuple of int
-        Count the rows of these items, from the first to before the second.
+        First item to count, and the end of the range (exclusive).
     direction : Direction
         Which rows to count.
     counter : str
-        The type of counts.
+        Integer type of counts.
     strict : bool
-        Whether items of one instant do not precede each other.
+        Whether items with the same time do not precede each other.
     n_tasks : int
-        Tasks wanted, for all cores to be busy.
+        Number of tasks that keeps all cores busy.
     task_memory : int
-        Bytes that one task may take for its rows.
+        Bytes that one task may use for its rows.
     blocks : tuple of int, optional
-        Numbers of user blocks and item blocks, instead of a choice.
+        Numbers of user blocks and item blocks; by default, the cheapest.
     """
     n_items = len(support)
     row_bytes = np.dtype(counter).itemsize * n_items
     most_rows = task_memory // row_bytes
     if most_rows < 1:
         raise InputError(
-            f"A row of counts of {n_items:,} items takes {in_words(row_bytes)}, and a task "
-            f"may take {in_words(task_memory)}: give task_memory (--task-memory) more."
+            f"A row of counts of {n_items:,} items needs {in_words(row_bytes)}, but task_memory is "
+            f"{in_words(task_memory)}; raise task_memory= (--task-memory)."
         )
     begin, end = rows
     lengths = np.array([part.n_rows for part in parts], dtype=np.int64)
 
     def grid(n_user_blocks: int, n_item_blocks: int) -> CountingGrid:
-        cut = item_blocks(support[begin:end], n_item_blocks, most_rows)
-        items = tuple((begin + first, begin + last) for first, last in cut)
+        ranges = item_blocks(support[begin:end], n_item_blocks, most_rows)
+        items = tuple((begin + first, begin + last) for first, last in ranges)
         users = tuple(parts[a:b] for a, b in equal_blocks(lengths, n_user_blocks))
         return CountingGrid(users, items, n_items, direction, counter, strict)
 
@@ -222,16 +222,16 @@ def plan_counting(
 def item_blocks(
     support: NDArray[np.uint32], n_blocks: int, most_rows: int
 ) -> tuple[tuple[int, int], ...]:
-    """Cut items into blocks of about equal work, none of more rows than a task may hold.
+    """Split items into blocks of about equal work, with at most `most_rows` rows each.
 
     Examples
     --------
     >>> item_blocks(np.array([9, 4, 3, 1, 1], dtype=np.uint32), 2, most_rows=3)
     ((0, 1), (1, 3), (3, 5))
     """
-    cut: list[tuple[int, int]] = []
+    found: list[tuple[int, int]] = []
     for first, last in equal_blocks(support, n_blocks):
         n_pieces = -(-(last - first) // most_rows)
         edges = np.linspace(first, last, n_pieces + 1).astype(int).tolist()
-        cut += pairwise(edges)
-    return tuple(cut)
+        found += pairwise(edges)
+    return tuple(found)

@@ -1,4 +1,4 @@
-"""Counting and fitting on Spark: the driver plans and commits, executors do the rest."""
+"""Counting and fitting on Spark; the driver plans and commits, and executors compute."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from surerec.storage import FileRecord
 
 
-_TASKS_A_CORE = 3  # so that a slow one does not keep all others waiting
+_TASKS_A_CORE = 3  # to balance slow tasks
 _DIRECTIONS: tuple[Direction, ...] = ("followers", "predecessors")
 
 
@@ -61,57 +61,57 @@ def fit_spark(
     user_segments: Any = None,
     **reading: Any,
 ) -> PrecedenceStatistics:
-    """Fit recommenders to a Spark DataFrame, into an ordinary model folder.
+    """Fit recommenders to a Spark DataFrame, and save them in an ordinary model folder.
 
-    Profiles are built and counted by the executors, which write the folder's files; the driver
-    holds the ids of users and items and no more. :func:`surerec.load` opens the folder anywhere.
+    Executors build and count the profiles and write the files. The driver holds only the ids of
+    users and items. :func:`surerec.load` opens the folder anywhere.
 
     Parameters
     ----------
     frame : pyspark.sql.DataFrame
-        With columns of users, items and times, and perhaps ratings and a sequence.
+        Has columns of users, items and times, and optionally ratings and a sequence.
     folder : path-like
-        The model folder to write, on a path that driver and executors share.
+        Model folder to write, on a path that driver and executors share.
     recommenders : mapping of str to Recommender
-        What to put in the folder, by name; not yet fitted.
+        Unfitted recommenders, by name.
     counting : Counting, optional
-        How to count: the tie rule, the strategy, memory.
+        Tie rule, storage strategy and memory.
     overwrite : bool, default=False
-        Replace the model of other statistics that the folder holds.
+        Replace a model with other statistics.
     min_profile_length : int, default=1
-        Users with fewer items are left out.
+        Leave out users with fewer items.
     name, origin : str, optional
-        What the data are, and where they came from, in words.
+        Name and source of the data.
     titles : path, frame, mapping or pandas Series, optional
         Titles by item id, as in :func:`surerec.read_interactions`; the driver reads them.
     title : str, optional
-        The column of `titles` that holds them, where it does not have a usual name.
+        Title column of `titles`, if it has an unusual name.
     user_segments : mapping, pandas Series, frame or path, optional
-        The segment of each user, for recommenders with a threshold for each segment, as in
+        Segment of each user, for recommenders with `segments`, as in
         :meth:`surerec.PopulationConformal.fit`; the driver reads them.
     **reading
-        ``user``, ``item``, ``time``, ``rating`` (columns), ``threshold``, ``time_format`` and
-        ``skip_bad`` as in :func:`surerec.read_interactions`, and ``sequence``: the column of
-        integers that says in which order rows come. If it numbers the rows of a file, the folder
-        equals, byte for byte, that of the same fit in memory.
+        ``user``, ``item``, ``time``, ``rating`` (columns), ``rating_above``, ``time_format``,
+        ``skip_bad`` as in :func:`surerec.read_interactions`, and ``sequence``, an integer column
+        with the order of rows. If it numbers the rows of a file, the folder equals that of the same
+        fit in memory, byte for byte.
 
     Returns
     -------
     PrecedenceStatistics
-        On the folder's memory-mapped files.
+        Statistics on the memory-mapped files of the folder.
 
     Raises
     ------
     InputError
-        One sentence that says what is wrong and what to do.
+        If the data, the options or the folder cannot be used, or Spark fails.
     """
     counting = counting or Counting()
     counting.check(has_sequence=reading.get("sequence") is not None)
     check_whole("min_profile_length", min_profile_length)
     if title is not None and titles is None:
         raise InputError(
-            f"title is {title!r}, a column of titles=: Spark reads titles from a file or frame of "
-            "item ids and titles; pass titles= in Python or --titles on the command line."
+            f"title is {title!r}, a column of titles=, which is missing. Pass a file or frame of "
+            "titles as titles= (--titles)."
         )
     if titles is not None:
         titles = read_titles(titles, item=reading.get("item"), title=title)
@@ -120,7 +120,7 @@ def fit_spark(
     spark = frame.sparkSession
     with plain_errors(), _staging(place) as staging:
         n_tasks = _TASKS_A_CORE * cores(spark)
-        with stage(spark, "Looking at the rows"):
+        with stage(spark, "Checking rows"):
             source = read_source(frame, **reading)
         profiles = stage_profiles(
             spark, source, staging, min_length=min_profile_length, n_tasks=n_tasks
@@ -147,7 +147,7 @@ def fit_spark(
 def count_precedence_spark(
     frame: DataFrame, folder: str | os.PathLike[str], **options: Any
 ) -> PrecedenceStatistics:
-    """Count who took what before what on Spark, into a model folder with no recommender yet.
+    """Count precedence on Spark, and save the statistics in a model folder without recommenders.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def count_precedence_spark(
 
 @contextmanager
 def _staging(place: Path) -> Iterator[Staging]:
-    """Yield a folder beside the model's, so that files move by a rename; it always vanishes."""
+    """Yield a temporary folder beside the model, so that files can be renamed into it."""
     folder = place.parent / f".{place.name}.{secrets.token_hex(4)}.spark"
     with writing_errors(place):
         folder.mkdir(parents=True)
@@ -176,8 +176,8 @@ def _staging(place: Path) -> Iterator[Staging]:
 def _seal(
     spark: SparkSession, staging: Staging, arrays: list[SealedArray]
 ) -> dict[str, FileRecord]:
-    """Let executors join parts into the model's files, one task a file."""
-    largest_first = sorted(arrays, key=lambda array: -array.nbytes)  # none is left over
+    """Join parts into the files of the model on executors, one task per file."""
+    largest_first = sorted(arrays, key=lambda array: -array.nbytes)  # balances the tasks
     sealed = run_numbered(
         spark, len(arrays), lambda k: staging.seal(largest_first[k]), "Writing the model"
     )
@@ -185,10 +185,10 @@ def _seal(
 
 
 def _count(rows: RowCounting) -> tuple[Strategy, list[SealedArray], dict[str, NDArray[Any]]]:
-    """Count what the model is to hold; return the strategy, and the arrays in parts and small."""
+    """Count the rows of the model; return the strategy, the arrays in parts and the small ones."""
     counting, counter = rows.counting, rows.widest
     strategy = counting.strategy_for(rows.n_items, counter)
-    if strategy == "bounded":  # by counts that may turn out narrower
+    if strategy == "bounded":  # the counts may fit a narrower type
         counter = rows.counter()
         strategy = counting.strategy_for(rows.n_items, counter)
     if strategy == "dense":

@@ -1,4 +1,4 @@
-"""Profiles on executors: from all rows of some users to parts in the order of all users."""
+"""Profiles on executors: from bundles of rows to parts in the order of users."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ROWS_A_PART = 2_000_000
 
 @dataclass(frozen=True)
 class ProfilePart:
-    """Consecutive users: where their profiles are, and which rows of all they take."""
+    """Consecutive users, with the file number and the row range of their profiles."""
 
     number: int
     n_users: int
@@ -40,21 +40,21 @@ class ProfilePart:
     n_rows: int
 
     def name(self, role: str) -> str:
-        """Return the name of one of its files."""
+        """Return the file name of a role."""
         return f"{role}-{self.number:06d}"
 
 
 @dataclass(frozen=True)
 class StagedProfiles:
-    """Profiles that are in the staging folder, by code; here are only their maps."""
+    """Ids, lengths and support of profiles whose rows are in the staging folder."""
 
     parts: tuple[ProfilePart, ...]
     users: pl.Series
-    """Ids in order."""
+    """User ids in order."""
     lengths: NDArray[np.int64]
-    """Items of each user."""
+    """Number of items of each user."""
     items: pl.Series
-    """Ids by code."""
+    """Item ids by code."""
     support: NDArray[np.uint32]
     rows_read: RowsRead
 
@@ -65,18 +65,18 @@ class StagedProfiles:
 
     @property
     def index_type(self) -> str:
-        """The type of places in the profiles."""
+        """Integer type of row indices."""
         return "uint32" if self.n_rows < 2**32 else "uint64"
 
     def in_parts(self) -> list[SealedArray]:
-        """Return the model's arrays of profiles that lie in parts."""
+        """Return the arrays of profiles, which are stored in parts."""
         return [
             SealedArray(role, dtype, (self.n_rows,), tuple(part.name(role) for part in self.parts))
             for role, dtype in (("item_codes", "uint32"), ("times", "int64"))
         ]
 
     def maps(self, titles: pl.DataFrame | None) -> dict[str, Any]:
-        """Return the arrays and tables of a model that are held here, by role."""
+        """Return the arrays and tables that the driver holds, by role."""
         texts: dict[str, pl.Series] = {}
         if titles is not None:
             texts, _ = titles_by_code(titles, IdMap(self.items, noun="item"))
@@ -89,7 +89,7 @@ class StagedProfiles:
 
 
 def tasks_for(n_rows: int, n_tasks: int) -> int:
-    """Return fewer tasks for few rows, as each costs some time of its own.
+    """Return the number of tasks; fewer for few rows, because each task has a fixed cost.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def tasks_for(n_rows: int, n_tasks: int) -> int:
 def stage_profiles(
     spark: SparkSession, source: SparkRows, staging: Staging, *, min_length: int, n_tasks: int
 ) -> StagedProfiles:
-    """Build the profiles in the order of users, and give items their codes by popularity."""
+    """Build the profiles in the order of users, and assign item codes by popularity."""
     rows = source.rows.selectExpr("*", f"pmod(hash(user), {N_BUCKETS}) as bucket")
     bundles = collect(
         map_arrow(rows, partial(write_bundles, staging), BUNDLE_SCHEMA), "Reading rows"
@@ -118,7 +118,9 @@ def stage_profiles(
     repeats, short = np.sum(left_out, axis=0).tolist()
     items = item_codes(staging, len(shares))
     if not len(items):
-        raise InputError(f"The Spark DataFrame: no user took {min_length} items or more.")
+        raise InputError(
+            f"The Spark DataFrame: no user has {min_length} items; lower min_profile_length."
+        )
     users, parts = cut_parts(staging, len(shares), n_parts)
     run_numbered(spark, len(parts), lambda k: write_part(staging, parts[k]), "Arranging profiles")
     return StagedProfiles(
@@ -136,9 +138,8 @@ def build_share(
 ) -> tuple[int, int]:
     """Build the profiles of a share of users from all their rows, and write them.
 
-    Written are its users and its items as tables, and the profiles, in the order of users: items by
-    their number in the share's table, and times. Returns how many rows repeat others and how many
-    profiles are short.
+    Writes the tables of its users and items, and the profiles in the order of users: times, and
+    items by their position in the table. Returns the numbers of repeated rows and short profiles.
     """
     rows = in_order(rows)
     (users, user_codes), (items, item_codes) = encode(rows["user"]), encode(rows["item"])
@@ -152,18 +153,18 @@ def build_share(
     kept = {"user": users.gather(profiles.users_kept), "first": firsts}
     kept["length"] = np.diff(profiles.offsets)
     staging.write_frame(f"share_users-{name}", pl.DataFrame(kept))
-    # Items of short profiles alone are there as well: they may be first seen here.
+    # Includes items of short profiles only, whose first row may be here.
     support = np.bincount(consumed, minlength=len(items))
     firsts = sequence[first_places(item_codes, len(items))]
     found = {"item": items, "support": support, "first": firsts}
     staging.write_frame(f"share_items-{name}", pl.DataFrame(found))
-    staging.write_array(f"share_taken-{name}", consumed)
+    staging.write_array(f"share_items_of_profiles-{name}", consumed)
     staging.write_array(f"share_times-{name}", profiles.times)
     return profiles.n_repeats, profiles.n_short
 
 
 def in_order(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return rows by sequence, those that share one by user and item.
+    """Sort rows by sequence; rows with equal sequences by user and item.
 
     Examples
     --------
@@ -171,14 +172,14 @@ def in_order(rows: pl.DataFrame) -> pl.DataFrame:
     >>> in_order(pl.DataFrame(rows))["item"].to_list()
     [6, 4, 5]
     """
-    ordered = rows.sort("sequence")  # several keys take three times as long
+    ordered = rows.sort("sequence")  # several keys are three times slower
     sequence = ordered["sequence"].to_numpy()
     is_unique = (sequence[1:] != sequence[:-1]).all()
     return ordered if is_unique else rows.sort("sequence", "user", "item")
 
 
 def first_places(codes: NDArray[np.uint32], n_codes: int) -> NDArray[np.intp]:
-    """Return where each code stands first; codes are numbered in the order of first appearance.
+    """Return the first position of each code; codes are numbered in the order of appearance.
 
     Examples
     --------
@@ -189,9 +190,9 @@ def first_places(codes: NDArray[np.uint32], n_codes: int) -> NDArray[np.intp]:
 
 
 def item_codes(staging: Staging, n_shares: int) -> pl.DataFrame:
-    """Write and return the items of all shares by code: by support, then by first row."""
+    """Write and return the items of all shares; codes follow support, then the first row."""
     items = staging.frame("share_items-000000")
-    for number in range(1, n_shares):  # one after the other, as each may have most items
+    for number in range(1, n_shares):  # one by one, because each may have most items
         both = pl.concat([items, staging.frame(f"share_items-{number:06d}")])
         items = both.group_by("item").agg(pl.sum("support"), pl.min("first"))
     items = items.filter(pl.col("support") > 0)
@@ -204,9 +205,9 @@ def item_codes(staging: Staging, n_shares: int) -> pl.DataFrame:
 def cut_parts(
     staging: Staging, n_shares: int, n_parts: int
 ) -> tuple[pl.DataFrame, tuple[ProfilePart, ...]]:
-    """Return all users in the order of their first rows, or of their ids, cut into parts.
+    """Return all users in the order of their first rows, then of ids, and their parts.
 
-    What tasks have to know of a part is written: its users, and its rows in each share.
+    Writes the users of each part and its rows in each share, for the tasks.
     """
     users = pl.concat(
         staging.frame(f"share_users-{number:06d}").with_columns(share=pl.lit(number, pl.UInt32))
@@ -230,7 +231,7 @@ def cut_parts(
 
 
 def write_part(staging: Staging, part: ProfilePart) -> None:
-    """Write a part's items by code and its times, from its slice of each share."""
+    """Write the item codes and times of a part, from its slice of each share."""
     table = staging.frame("items").select("item", "code")
     slices = staging.array(part.name("slices"), "int64").reshape(2, -1)
     items, times = np.empty(part.n_rows, np.uint32), np.empty(part.n_rows, np.int64)
@@ -240,13 +241,13 @@ def write_part(staging: Staging, part: ProfilePart) -> None:
             continue
         known = staging.frame(f"share_items-{share:06d}").select("item")
         found = known.join(table, on="item", how="left", maintain_order="left")
-        codes = found["code"].fill_null(0).to_numpy()  # of short profiles alone
-        some = staging.array(f"share_taken-{share:06d}", "uint32", first, n)
+        codes = found["code"].fill_null(0).to_numpy()  # of short profiles only
+        some = staging.array(f"share_items_of_profiles-{share:06d}", "uint32", first, n)
         items[done : done + n] = codes[some]
         times[done : done + n] = staging.array(f"share_times-{share:06d}", "int64", first, n)
         done += n
     lengths = staging.array(part.name("lengths"), "int64")
-    # Slices lie end to end, each in the order of its users.
+    # Slices are concatenated, each in the order of its users.
     by_share = np.argsort(staging.array(part.name("shares"), "uint32"), kind="stable")
     sources = np.empty(len(lengths), dtype=np.int64)
     sources[by_share] = np.cumsum(lengths[by_share]) - lengths[by_share]

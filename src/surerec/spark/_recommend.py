@@ -1,4 +1,4 @@
-"""Recommending and evaluating on Spark: the model mapped once in each worker."""
+"""Recommending and evaluating on Spark; each worker maps the model once."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=1)
 def _statistics(folder: str) -> PrecedenceStatistics:
-    """Map them once in a worker, which lives through many tasks."""
+    """Map the statistics once per worker, which runs many tasks."""
     return load_model(folder, verify=False).statistics
 
 
 @dataclass(frozen=True)
 class SparkEngine:
-    """Evaluates the users of an experiment on Spark; a :class:`surerec.experiments.Engine`.
+    """Evaluates the users of an experiment on Spark; see :class:`surerec.experiments.Engine`.
 
     The output folder of the experiment must be on a path that driver and executors share.
     """
@@ -54,7 +54,7 @@ class SparkEngine:
 
     @contextmanager
     def holding(self, statistics: PrecedenceStatistics, folder: Path) -> Iterator[Spread]:
-        """Write the statistics into the folder for a while, where executors map them."""
+        """Save the statistics in the folder temporarily, where executors map them."""
         place = folder.absolute() / f".statistics-{secrets.token_hex(4)}"
         try:
             save_model(place, statistics, {})
@@ -84,7 +84,7 @@ _DDL = {pl.String: "string", pl.Float64: "double", pl.Boolean: "boolean"}
 
 @lru_cache(maxsize=2)
 def _model(folder: str, recommender: str | None, updated: float) -> Recommender:  # noqa: ARG001
-    """Map a model once in a worker, which lives through many tasks; anew when it was replaced."""
+    """Map a model once per worker, and again after it was replaced."""
     return load(folder, recommender, verify=False)
 
 
@@ -96,13 +96,13 @@ class _Recommend:
     recommender: str | None
     updated: float
     users: NDArray[np.int64] | None
-    """Their codes; None for all users."""
+    """User codes; None for all users."""
     n: int
-    """How many users or groups there are."""
+    """Number of users or groups."""
     at_once: int
     options: RecommendOptions
     groups: list[tuple[str, list[Any]]] | None = None
-    """Groups instead, with the name and the members of each."""
+    """Names and members of groups, instead of users."""
     group_guarantee: str | None = None
 
     def rows(self, block: int) -> pl.DataFrame:
@@ -112,7 +112,7 @@ class _Recommend:
         if self.groups is not None:
             return model.group_rows(dict(self.groups[here]), self.options, self.group_guarantee)
         codes = np.arange(here.start, here.stop) if self.users is None else self.users[here]
-        # By code: to sort millions of ids in each worker would take longer than most answers.
+        # By code, because sorting millions of ids in each worker is slower than most answers.
         return model.rows_of(codes, self.options)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -127,7 +127,7 @@ class _Recommend:
 
 
 def _plain(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return columns of the types that Spark has: no unsigned integers."""
+    """Cast integers to Int64, because Spark has no unsigned types."""
     return frame.with_columns(pl.selectors.integer().cast(pl.Int64))
 
 
@@ -142,29 +142,28 @@ def recommend_spark(
     recommender: str | None = None,
     **given: Unpack[RequestOptions],
 ) -> int:
-    """Recommend to many users on Spark, into a folder of Parquet files.
+    """Recommend to many users on Spark, and write a folder of Parquet files.
 
     Parameters
     ----------
     spark : SparkSession
-        The session.
+        Spark session.
     model : path-like
-        A model folder on a path that driver and executors share; each worker maps it once.
+        Model folder on a path that driver and executors share.
     output : path-like
-        The folder to write, on such a path too; it appears when it is complete. The column
-        ``covered`` has the guarantee and the recommender in its metadata.
+        Folder to write, on a shared path; it appears when it is complete. The metadata of the
+        column ``covered`` hold the guarantee and the recommender.
     users : sequence of ids, optional
-        By default all users of the model.
+        Users of the model; all by default.
     groups : mapping, frame or path, optional
-        Groups instead of users, as in :meth:`surerec.PopulationConformal.recommend_groups`, whose
-        rows are written. Members are users of the model, and groups of their sizes calibrated.
+        Groups instead of users, as in :meth:`surerec.PopulationConformal.recommend_groups`.
+        Members are users of the model, and the group sizes must be calibrated.
     group_guarantee : str, optional
         The group guarantee, as in :meth:`surerec.PopulationConformal.recommend`.
     recommender : str, optional
-        Its name in the model folder; by default the first one.
+        Name in the model folder; the first one by default.
     **given
-        The request options of :meth:`surerec.InductiveConformal.recommend_many`, whose rows are
-        written.
+        Request options of :meth:`surerec.PopulationConformal.recommend_many`.
 
     Returns
     -------
@@ -173,7 +172,7 @@ def recommend_spark(
     """
     place, folder = follow(Path(output).absolute()), Path(model).absolute()
     if place.exists():
-        raise InputError(f"{place} is there already; name a new folder, or remove it.")
+        raise InputError(f"{place} already exists; choose a new folder, or remove it.")
     fitted = load(folder, recommender, verify=False)
     options = fitted.model_.options(**given)
     codes, members = None, None
@@ -187,11 +186,11 @@ def recommend_spark(
         aside.mkdir(parents=True)
     except OSError as error:
         raise InputError(
-            f"{place}: cannot be written ({error.strerror}); name a folder on a path that the "
-            "driver and all executors share and may write to."
+            f"{place}: cannot be written ({error.strerror}). Choose a folder that the driver and "
+            "all executors can write to."
         ) from error
     try:
-        ask = _Recommend(
+        task = _Recommend(
             str(folder),
             recommender,
             (folder / "manifest.json").stat().st_mtime,
@@ -202,13 +201,13 @@ def recommend_spark(
             None if members is None else list(members.items()),
             group_guarantee,
         )
-        said = (
+        guarantee = (
             fitted.model_.guarantee_to_all(options)
             if members is None
             else fitted.model_.guarantee_to_groups(members, options, group_guarantee)
         )
-        about = {"surerec.recommender": fitted.name_, "surerec.guarantee": str(said)}
-        n_rows = _write(spark, ask, aside / "rows", about)
+        about = {"surerec.recommender": fitted.name_, "surerec.guarantee": str(guarantee)}
+        n_rows = _write(spark, task, aside / "rows", about)
         (aside / "rows").replace(place)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
@@ -218,7 +217,7 @@ def recommend_spark(
 def _users(
     fitted: Recommender, users: Sequence[Any] | None, unknown: str
 ) -> tuple[NDArray[np.int64] | None, int]:
-    """Return the codes of some users, None for all, and how many they are."""
+    """Return the codes of users (None for all) and their number."""
     interactions = fitted.model_.profiles()
     codes = None
     if users is not None:
@@ -228,12 +227,12 @@ def _users(
             warnings.warn(found.message, LeftOutWarning, stacklevel=3)
     n = interactions.n_users if codes is None else len(codes)
     if not n:
-        raise InputError("There is nobody to recommend to: the list of users is empty.")
+        raise InputError("users is empty; pass at least one user id.")
     return codes, n
 
 
 def _groups(fitted: Recommender, groups: Any, users: Sequence[Any] | None) -> dict[str, list[Any]]:
-    """Return the members of groups that executors can serve without calibrating anything."""
+    """Return the members of groups by name; refuse group sizes that are not calibrated."""
     if users is not None:
         raise InputError("Pass users= or groups=, not both.")
     known = fitted.model_.profiles().users
@@ -242,32 +241,32 @@ def _groups(fitted: Recommender, groups: Any, users: Sequence[Any] | None) -> di
         for name, some in read_members(groups).items()
     }
     if not members:
-        raise InputError("There are no groups: give at least one.")
+        raise InputError("groups is empty; pass at least one group.")
     model = fitted.model_
     sizes = None if model.groups is None else model.groups.sizes
     missing = sorted({len(some) for some in members.values()} - set(sizes or ()))
     if sizes is not None and missing:
         raise InputError(
-            f"{fitted.name_} is not calibrated for groups of {', '.join(map(str, missing))}: call "
-            "calibrate_groups(…) and save the model first (surerec groups)."
+            f"{fitted.name_} is not calibrated for groups of {', '.join(map(str, missing))}. Call "
+            "calibrate_groups(…) and save the model, or run surerec groups."
         )
     return members
 
 
 def _at_once(spark: SparkSession, n: int) -> int:
-    """Return the size of a block: every core gets some, none larger than one machine takes."""
+    """Return the block size, so that all cores have work and memory is bounded."""
     return max(1, min(_USERS_AT_ONCE, n // (_TASKS_A_CORE * cores(spark))))
 
 
-def _write(spark: SparkSession, ask: _Recommend, folder: Path, about: dict[str, str]) -> int:
-    n_blocks = -(-ask.n // ask.at_once)
+def _write(spark: SparkSession, task: _Recommend, folder: Path, about: dict[str, str]) -> int:
+    n_blocks = -(-task.n // task.at_once)
     n_tasks = min(n_blocks, _TASKS_A_CORE * cores(spark))
-    first = _plain(ask.rows(0))
+    first = _plain(task.rows(0))
     schema = ", ".join(
         f"{name} {_DDL.get(type(kind), 'bigint')}" for name, kind in first.schema.items()
     )
-    rows = map_arrow(spark.range(0, n_blocks, 1, n_tasks), ask, schema)
-    rows = rows.withMetadata(Columns.Covered, about)  # of a column: Spark has none of a file
+    rows = map_arrow(spark.range(0, n_blocks, 1, n_tasks), task, schema)
+    rows = rows.withMetadata(Columns.Covered, about)  # Spark has no metadata of files
     with stage(spark, "Recommending"):
         rows.write.option("compression", "zstd").parquet(f"file://{folder}")
     return sum(pq.read_metadata(path).num_rows for path in folder.glob("*.parquet"))

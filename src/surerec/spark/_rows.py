@@ -1,4 +1,4 @@
-"""The rows of counts: who counts what, how wide they are, all of them or what a budget holds."""
+"""The rows of counts: plan, integer type, and selection by a memory budget."""
 
 from __future__ import annotations
 
@@ -35,45 +35,44 @@ if TYPE_CHECKING:
     from surerec.spark._staging import Staging
 
     RowWriter: TypeAlias = Callable[[Staging, str, NDArray[np.unsignedinteger]], None]
-    """Writes the rows of one block as parts, the same each time."""
+    """Writes the rows of one block as parts; deterministic."""
 
 
 _ROWS_AN_INDEX = 4_000_000
-_FIRST_LOOK = 16  # of the most popular items, whose counts are the largest
+_FIRST_LOOK = 16  # most popular items, which have the largest counts
 _FEWEST_A_WAVE = 256
-_BEYOND = 1.1  # of what is left of a budget: one wave too much costs less than one more wave
+_BEYOND = 1.1  # of the remaining budget: a larger wave is cheaper than one more wave
 
 
 @dataclass(frozen=True)
 class Counting:
-    """How counts are made on Spark; none of it changes them."""
+    """Settings of counting on Spark; only `ties` affects the counts."""
 
     ties: Ties = "order"
-    """Items of one instant precede each other in the order of the sequence column, or not."""
+    """Order of items at the same time: by the sequence column ("order"), or none ("strict")."""
     strategy: Strategy = "auto"
     """As in :func:`surerec.count_precedence`."""
     memory: int = 16_000_000_000
-    """Bytes for rows in the model: dense if they fit, else the most popular items' rows."""
+    """Bytes for rows in the model; if dense rows do not fit, those of the most popular items."""
     task_memory: int = 256_000_000
-    """Bytes that one task may take for its rows of counts."""
+    """Bytes that one task may use for its rows of counts."""
     blocks: tuple[int, int] | None = None
-    """Numbers of user blocks and item blocks, instead of the choice that moves fewest bytes."""
+    """Numbers of user blocks and item blocks; by default, those that move the fewest bytes."""
 
     def check(self, *, has_sequence: bool) -> None:
-        """Refuse what cannot be."""
+        """Check the settings."""
         check_choice("ties", self.ties, get_args(Ties))
         check_choice("strategy", self.strategy, get_args(Strategy))
         if self.ties == "order" and not has_sequence:
             raise InputError(
-                "ties='order' needs a sequence column, for the rows of a Spark DataFrame have no "
-                "order: name one with sequence= in Python or --sequence on the command line, or "
-                "use ties='strict'."
+                "ties='order' needs a sequence column, because Spark DataFrames have no row order. "
+                "Pass sequence= (--sequence), or use ties='strict' (--ties strict)."
             )
         if self.blocks is not None and min(self.blocks) < 1:
             raise InputError(f"blocks is {self.blocks}; both numbers must be at least 1.")
 
     def strategy_for(self, n_items: int, counter: np.dtype[Any]) -> Strategy:
-        """Choose how rows are held."""
+        """Choose the storage strategy of rows."""
         check_budget(self.memory, n_items)
         if self.strategy != "auto":
             return self.strategy
@@ -101,19 +100,19 @@ class RowCounting:
 
     @property
     def _n_heads(self) -> int:
-        """Number of items whose counts 16 bits may not hold; codes go by popularity: the first."""
+        """Number of items whose counts may need more than 16 bits; these have the first codes."""
         return len(too_popular(self.profiles.support))
 
     @property
     def widest(self) -> np.dtype[Any]:
-        """Integers that hold every count, as far as is known before they are counted."""
+        """Integer type that holds every count, as known before counting."""
         return WIDE if self._n_heads else narrowest(0)
 
     def counter(self) -> np.dtype[Any]:
-        """Find the narrowest integers that hold every count, as a fit in memory does.
+        """Find the narrowest integer type that holds every count, as a fit in memory does.
 
-        Only rows of items with more takers than 16 bits can count need a look. Where there are
-        many of them, the first few settle it most often.
+        Only items with more users than 16 bits can count need a check, and the first few usually
+        decide it.
         """
         first = min(self._n_heads, _FIRST_LOOK)
         for rows in ((0, first), (first, self._n_heads)):
@@ -124,7 +123,7 @@ class RowCounting:
         return narrowest(0)
 
     def dense(self) -> list[SealedArray]:
-        """Count all rows; return the arrays of both directions, each the transpose of the other."""
+        """Count all rows; return the arrays of both directions, which are transposes."""
         names, largest = self._count(
             (0, self.n_items), "followers", self.widest, lambda staging, *x: staging.write_array(*x)
         )
@@ -137,24 +136,23 @@ class RowCounting:
     def held(
         self, direction: Direction, counter: np.dtype[Any], budget: int
     ) -> tuple[list[SealedArray], dict[str, NDArray[Any]]]:
-        """Count the rows of the most popular items, as many as a budget takes.
+        """Count the rows of the most popular items, as many as fit the budget.
 
-        Returns the arrays that lie in parts, and those that are made here. How much rows take is
-        known when they are counted, so they are counted in waves, each as large as those before
-        let expect.
+        Returns the arrays in parts, and the small ones. The size of compressed rows is known only
+        after counting, so rows are counted in waves; earlier waves predict the size of the next.
         """
         form = RowForm(self.n_items, counter)
         names: tuple[str, ...] = ()
-        lengths, consumed = np.empty(0, np.int64), 0
-        while budget and consumed <= budget and len(lengths) < self.n_items:
+        lengths, used = np.empty(0, np.int64), 0
+        while budget and used <= budget and len(lengths) < self.n_items:
             done = len(lengths)
-            wave = max(int(_BEYOND * (budget - consumed) * done / max(consumed, 1)), _FEWEST_A_WAVE)
+            wave = max(int(_BEYOND * (budget - used) * done / max(used, 1)), _FEWEST_A_WAVE)
             rows = (done, min(done + wave, self.n_items))
             new, _ = self._count(rows, direction, counter, write_held)
             names += new
             found = [self.staging.array(f"{name}-lengths", "int64") for name in new]
             lengths = np.concatenate([lengths, *found])
-            consumed = int(form.bytes_of(lengths < 0, lengths).sum())
+            used = int(form.bytes_of(lengths < 0, lengths).sum())
         ends = np.cumsum(form.bytes_of(lengths < 0, lengths))
         lengths = lengths[: np.searchsorted(ends, budget, side="right")]
         is_dense = lengths < 0
@@ -197,7 +195,7 @@ class RowCounting:
             write(staging, plan.names[block], found)
             return int(found.max(initial=0))
 
-        description = "Counting who took what before what"
+        description = "Counting precedence"
         if len(plan.user_blocks) > 1:
             kinds = run_numbered(
                 self.spark, plan.n_cells, lambda k: plan.write_cell(staging, k), description

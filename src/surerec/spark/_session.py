@@ -1,4 +1,4 @@
-"""A Spark session, files as its DataFrames, and tasks with progress and errors in a sentence."""
+"""The Spark session, its DataFrames from files, and tasks with progress and readable errors."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ _SEPARATORS = ("::", "\t", ";", "|", ",")
 
 
 def read_frame(spark: SparkSession, data: str, columns: Sequence[str] | None = None) -> DataFrame:
-    """Return the Spark DataFrame of a file or folder that all executors can read.
+    """Read a file or folder that all executors can read as a Spark DataFrame.
 
     Parameters
     ----------
     spark : SparkSession
-        The session.
+        Spark session.
     data : str
-        A path, or an address that Spark knows, such as ``hdfs://…`` or ``s3a://…``: Parquet if it
-        is named so, else text in columns.
+        A path, or an address such as ``hdfs://…`` or ``s3a://…``. Parquet is recognised by its
+        name; other files are delimited text.
     columns : sequence of str, optional
-        Names of all columns of a text without a header.
+        Names of all columns, for text without a header.
     """
     is_address = "://" in data
     if not is_address and not Path(data).exists():
         raise InputError(
-            f"{data}: no such file; on Spark the data are a file or folder that all executors can "
-            "read, not the name of a data set."
+            f"{data}: no such file. On Spark, pass a file or folder that all executors can read, "
+            "not the name of a dataset."
         )
-    # Not as an URI: Spark takes %20 for what it says.
+    # Not as a URI, because Spark does not decode %20.
     where = data if is_address else f"file://{Path(data).resolve()}"
     reader: Any = spark.read
     with plain_errors():
@@ -57,14 +57,15 @@ def read_frame(spark: SparkSession, data: str, columns: Sequence[str] | None = N
             return frame
         first = reader.text(where).limit(1).collect()
         if not first:
-            raise InputError(f"{data}: the file is empty.")
+            raise InputError(f"{data}: the file is empty; pass another file.")
         line = str(first[0][0])
         separator = next((mark for mark in _SEPARATORS if mark in line), ",")
         frame = reader.csv(where, sep=separator, header=not columns, quote='"', escape='"')
     if columns:
         if len(columns) != len(frame.columns):
             raise InputError(
-                f"{data}: {len(columns)} columns are named, and there are {len(frame.columns)}."
+                f"{data}: columns has {len(columns)} names, but the file has "
+                f"{len(frame.columns)} columns; name all of them."
             )
         frame = frame.toDF(*columns)
     return frame
@@ -79,13 +80,13 @@ def _is_parquet(data: str) -> bool:
     return False
 
 
-# The first that is found counts; what its group found fills the sentence.
+# The first pattern that matches gives the message; its group fills the placeholder.
 _SENTENCES: Final = (
     (
         r"InputError: There is no folder ([^;\n]+)",
         (
-            "An executor does not see {}: the model folder must be on a path that the driver and "
-            "all executors share."
+            "An executor cannot find {}. Put the model folder on a path that the driver and all "
+            "executors share."
         ),
     ),
     (r"surerec\.errors\.\w+: ([^\n]+)", "{}"),
@@ -95,69 +96,69 @@ _SENTENCES: Final = (
             r"Container killed|beyond (?:the )?physical memory|Unable to allocate)"
         ),
         (
-            "The executors ran out of memory ({}); give them more (spark.executor.memory and "
-            "spark.executor.memoryOverhead, or --executor-memory), or let a task take less with "
-            "task_memory (--task-memory)."
+            "The executors ran out of memory ({}). Raise spark.executor.memory and "
+            "spark.executor.memoryOverhead (--executor-memory), or lower task_memory= "
+            "(--task-memory)."
         ),
     ),
     (
         r"No module named '(surerec|numba|polars|pyarrow)",
         (
-            "The executors have no {}: install surerec in the Python that they run, and name that "
-            "Python in PYSPARK_PYTHON."
+            "The executors cannot import {}. Install surerec in their Python, and set "
+            "PYSPARK_PYTHON to it."
         ),
     ),
     (
         r"(PYTHON_VERSION_MISMATCH)",
         (
-            "The executors run another version of Python than the driver ({}); name one that all "
-            "machines have in PYSPARK_PYTHON."
+            "The executors and the driver run different versions of Python ({}). Set "
+            "PYSPARK_PYTHON to a Python that all machines have."
         ),
     ),
     (
         r"FileNotFoundError:.*?: '([^']+)'",
         (
-            "An executor does not see {}: the model folder must be on a path that the driver and "
-            "all executors share."
+            "An executor cannot find {}. Put the model folder on a path that the driver and all "
+            "executors share."
         ),
     ),
     (
         r"PermissionError:.*?: '([^']+)'",
-        "An executor may not write {}: give it the right to, or name another shared path.",
+        "An executor may not write to {}. Change the permissions, or use another shared path.",
     ),
-    (r"PATH_NOT_FOUND\] ([^\n]+)", "Spark finds no data there: {}"),
+    (r"PATH_NOT_FOUND\] ([^\n]+)", "Spark cannot find the data: {}"),
     (
         r"(No space left on device|Disk quota exceeded)",
-        "The shared path is full ({}): make room there, or count with strategy='bounded'.",
+        "The shared path is full ({}). Free disk space, or use strategy='bounded'.",
     ),
     (
         r"(ExecutorLostFailure|executors? (?:was|were) lost)",
         (
-            "Executors were lost more often than Spark tries again ({}); look into their logs, for "
-            "most often they lacked memory."
+            "Spark lost executors too often ({}). Check their logs; the usual reason is too "
+            "little memory."
         ),
     ),
-    (r"\s*(\S[^\n]{0,300})", "Spark could not do it: {}"),
+    (r"\s*(\S[^\n]{0,300})", "Spark failed: {}"),
 )
 
 
 def sentence_for(text: str) -> str:
-    """Find the sentence for what Spark said.
+    """Return the message for an error of Spark.
 
     Examples
     --------
     >>> sentence_for("[PATH_NOT_FOUND] Path does not exist: file:/nowhere. SQLSTATE: 42K03")
-    'Spark finds no data there: Path does not exist: file:/nowhere. SQLSTATE: 42K03'
+    'Spark cannot find the data: Path does not exist: file:/nowhere. SQLSTATE: 42K03'
     """
     for pattern, sentence in _SENTENCES:
         if found := re.search(pattern, text):
             return sentence.format(found[1].strip())
-    return "Spark could not do it, and gave no reason."
+    return "Spark failed without a message; check its logs."
 
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Turn what Spark raises into one sentence that says what to do."""
+    """Turn errors of Spark into an InputError with a remedy."""
     try:
         yield
     except SurerecError:
@@ -172,26 +173,28 @@ def _is_of_spark(error: Exception) -> bool:
     return type(error).__module__.startswith(("pyspark", "py4j"))
 
 
-_SECONDS_TO_KNOCK = 5
+_CONNECT_TIMEOUT = 5
 _SETTINGS: Final = {
-    "spark.log.level": "ERROR",  # errors come as a sentence; no more
+    "spark.log.level": "ERROR",  # errors are raised as InputError
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
-    # No limit: with any other Spark adds bytes up after every row.
+    # No limit, because Spark would sum up bytes after every row.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
 }
 
 
 def require_spark() -> None:
-    """Refuse to go on without pyspark or Java."""
+    """Raise InputError if pyspark or Java is missing."""
     if find_spec("pyspark") is None:
-        raise InputError("Spark needs pyspark: pip install 'surerec[spark]'.")
+        raise InputError(
+            "Spark needs pyspark, which is not installed. Run pip install 'surerec[spark]'."
+        )
     home = os.environ.get("JAVA_HOME")
     if shutil.which("java", path=str(Path(home) / "bin") if home else None) is None:
         where = f" in JAVA_HOME, {home}" if home else ""
         raise InputError(
-            f"Spark needs Java 17 or newer, and there is none{where}: install it (on Debian and "
-            "Ubuntu openjdk-17-jre-headless), or name it in JAVA_HOME."
+            f"Spark needs Java 17 or newer, and there is none{where}. Install it (on Debian and "
+            "Ubuntu openjdk-17-jre-headless), or set JAVA_HOME."
         )
 
 
@@ -206,12 +209,12 @@ def spark_session(
     Parameters
     ----------
     master : str, optional
-        As Spark writes it: ``local[4]``, ``spark://host:7077``, ``yarn``, ``k8s://…``; by default
-        what ``spark-defaults.conf`` says, else this machine's cores.
+        Spark master: ``local[4]``, ``spark://host:7077``, ``yarn`` or ``k8s://…``. The default is
+        that of ``spark-defaults.conf``, or all local cores.
     executor_memory : str, optional
-        As Spark writes it, such as ``4g``.
+        Memory of an executor, such as ``4g``.
     settings : mapping of str to str, optional
-        Any of Spark's settings.
+        Spark settings.
 
     Raises
     ------
@@ -221,7 +224,7 @@ def spark_session(
     require_spark()
     if master is not None and master.startswith("spark://"):
         _check_master(master)
-    # The same Python everywhere, on one machine: a cluster names its own.
+    # The same Python for local workers; a cluster sets its own.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from pyspark.sql import SparkSession  # noqa: PLC0415  # an extra
 
@@ -233,37 +236,35 @@ def spark_session(
         builder = builder.config(name, value)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # on pandas, hosts and ports: nothing to do about
+            warnings.simplefilter("ignore")  # about pandas, hosts and ports
             session: SparkSession = builder.getOrCreate()
     except Exception as error:
         if not _is_of_spark(error):
             raise
         if "JAVA_GATEWAY_EXITED" in str(error):
             raise InputError(
-                "Java did not start Spark; see what it says above, and that it is Java 17 or newer."
+                "Java could not start Spark; read its message above, and use Java 17 or newer."
             ) from error
         lines = str(error).splitlines()
         reason = next((line for line in lines if "Exception: " in line), lines[0])
         raise InputError(
-            f"Spark did not start on the master {master!r}: {reason.split('Exception: ')[-1]}"
+            f"Spark could not start on master {master!r}: {reason.split('Exception: ')[-1]}"
         ) from error
     return session
 
 
 def _check_master(master: str) -> None:
-    """Refuse a standalone master that does not answer: Spark would try for minutes."""
+    """Refuse a standalone master that does not answer; Spark itself would retry for minutes."""
     for address in master.removeprefix("spark://").split(","):
         host, _, port = address.rpartition(":")
         with suppress(OSError, ValueError, OverflowError):
-            socket.create_connection((host, int(port)), timeout=_SECONDS_TO_KNOCK).close()
+            socket.create_connection((host, int(port)), timeout=_CONNECT_TIMEOUT).close()
             return
-    raise InputError(
-        f"Nobody answers at the Spark master {master}; check the address, and that it is running."
-    )
+    raise InputError(f"The Spark master {master} does not answer; check its address, and start it.")
 
 
 def cores(spark: SparkSession) -> int:
-    """Return how many tasks run at a time."""
+    """Return the number of tasks that run in parallel."""
     context = getattr(spark, "_sc", None)  # Spark Connect has none
     return int(context.defaultParallelism) if context is not None else 8
 
@@ -276,7 +277,7 @@ def map_arrow(
     task: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
     schema: str,
 ) -> DataFrame:
-    """Map batches on executors, one thread a task: Spark deals out the cores."""
+    """Map batches on executors, with one thread per task, because Spark assigns the cores."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         os.environ["SUREREC_THREADS"] = "1"
@@ -284,18 +285,18 @@ def map_arrow(
         spare_collections()
 
     with warnings.catch_warnings():
-        # What PySpark thinks of the installed pandas is no concern here: only Arrow is used.
+        # PySpark warns about the installed pandas, but only Arrow is used here.
         warnings.simplefilter("ignore", FutureWarning)
         return frame.mapInArrow(run, schema)
 
 
 def spare_collections() -> None:
-    """Take what a worker has loaded out of garbage collections, where that is much.
+    """Exclude the loaded modules of a worker from garbage collection.
 
-    Spark's workers collect garbage after each task and look at every object then: 90 ms a task,
-    with polars and numba there. What lives now is modules and compiled kernels, which stay.
+    Spark's workers collect garbage after each task, which costs 90 ms with polars and numba loaded.
+    Modules and compiled kernels stay alive anyway.
     """
-    if len(gc.get_objects()) > _MANY_OBJECTS:  # those that were taken out are not among them
+    if len(gc.get_objects()) > _MANY_OBJECTS:  # excludes frozen objects
         gc.collect()
         gc.freeze()
 
@@ -303,7 +304,7 @@ def spare_collections() -> None:
 def run_numbered(
     spark: SparkSession, n_tasks: int, task: Callable[[int], Any], description: str
 ) -> list[Any]:
-    """Run a task for each number, and return the results; they travel as JSON."""
+    """Run a task for each number, and return the results, which are sent as JSON."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -318,7 +319,7 @@ def run_numbered(
 
 
 def collect(frame: DataFrame, description: str) -> pa.Table:
-    """Bring a small result to the driver, with its stages shown."""
+    """Collect a small result on the driver, with progress."""
     with stage(frame.sparkSession, description), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return frame.toArrow()
@@ -326,9 +327,9 @@ def collect(frame: DataFrame, description: str) -> pa.Table:
 
 @contextmanager
 def stage(spark: SparkSession, description: str) -> Iterator[None]:
-    """Describe the jobs inside in the log and on Spark's pages; raise their errors as a sentence.
+    """Describe jobs in the log and in the Spark UI, and raise their errors as InputError.
 
-    How far they are shows Spark itself, on a terminal.
+    On a terminal, Spark shows its own progress.
     """
     context = getattr(spark, "_sc", None)  # Spark Connect has none
     LOGGER.info("%s …", description)

@@ -1,6 +1,6 @@
-"""From a Spark DataFrame to rows of user, item, time and sequence, by the reader's rules.
+"""Rows of user, item, time and sequence from a Spark DataFrame, as `read_interactions` reads them.
 
-Written in Spark's SQL, so that nothing here asks for pyspark before a DataFrame is given.
+Written in Spark SQL, so that this module does not import pyspark.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _EPOCH: Final = "timestamp_ntz'1970-01-01 00:00:00'"
 
 @dataclass(frozen=True)
 class SparkRows:
-    """Rows that can be used, and what became of the others."""
+    """Valid rows, and the counts of rows left out."""
 
     rows: DataFrame
-    """user, item, time, sequence."""
+    """Columns user, item, time and sequence."""
     n_rows: int
     rows_read: RowsRead
 
@@ -49,13 +49,13 @@ def read_source(
     time_format: str | None = None,
     skip_bad: bool = False,
 ) -> SparkRows:
-    """Find the columns, look at all rows once, and check which can be used."""
-    wanted = {"user": user or None, "item": item or None, "time": time, "rating": rating}
-    columns = find_columns(frame.columns, wanted, _WHERE)
+    """Find the columns, check all rows once, and return the valid ones."""
+    requested = {"user": user or None, "item": item or None, "time": time, "rating": rating}
+    columns = find_columns(frame.columns, requested, _WHERE)
     kinds = {name: kind.split("(")[0] for name, kind in frame.dtypes}
     if sequence is not None and (sequence not in kinds or kinds[sequence] not in _WHOLE):
         raise InputError(
-            f"{_WHERE}: the sequence column {sequence!r} must be there and hold integers; found: "
+            f"{_WHERE}: no integer column {sequence!r} for sequence= (--sequence); choose one of: "
             f"{', '.join(f'{name} {kind}' for name, kind in kinds.items())}."
         )
     if rating_above is None:
@@ -69,8 +69,8 @@ def read_source(
         known if "rating" not in columns else f"{known} and rating > {float(rating_above or 0)!r}D"
     )
     is_number = not kinds[columns["time"]].startswith(("timestamp", "date"))
-    found = _look(cells, {role: kinds[name] for role, name in columns.items()}, known, usable)
-    _complain(found, skip_bad=skip_bad)
+    found = _check_rows(cells, {role: kinds[name] for role, name in columns.items()}, known, usable)
+    _refuse_bad(found, skip_bad=skip_bad)
     types = {
         role: "string" if kinds[columns[role]] == "string" and found[f"{role}_text"] else "bigint"
         for role in ("user", "item")
@@ -90,7 +90,7 @@ def _quoted(name: str) -> str:
 
 
 def _cell(role: str, name: str, kind: str) -> str:
-    """Return how a cell is read; what cannot be used comes out null."""
+    """Return the SQL expression of a cell; invalid values become null."""
     column = _quoted(name)
     number = f"try_cast({column} as double)"
     if role == "rating":
@@ -110,13 +110,13 @@ def _cell(role: str, name: str, kind: str) -> str:
     }
     found = readings.get(("time" if role == "time" else "id", group))
     if found is None:
-        wanted = "timestamps, dates or Unix times" if role == "time" else "integers or text"
-        raise InputError(f"{_WHERE}: the {role} column must hold {wanted}, not {kind}; convert it.")
+        expected = "timestamps, dates or Unix times" if role == "time" else "integers or text"
+        raise InputError(f"{_WHERE}: the {role} column is {kind}; convert it to {expected}.")
     return found
 
 
-def _look(cells: DataFrame, kinds: dict[str, str], known: str, usable: str) -> dict[str, Any]:
-    """Look at every row once."""
+def _check_rows(cells: DataFrame, kinds: dict[str, str], known: str, usable: str) -> dict[str, Any]:
+    """Count valid, invalid and textual values in one pass."""
     facts = {
         "`all`": "count(*)",
         "usable": f"count_if({usable})",
@@ -136,48 +136,48 @@ def _look(cells: DataFrame, kinds: dict[str, str], known: str, usable: str) -> d
 
 
 def _is_plain_integer(role: str) -> str:
-    """Return whether text is an integer as it is written back.
+    """Return the SQL condition that a text is an integer in canonical form.
 
-    The pattern comes first, for each text that cannot be cast costs Spark an exception.
+    The pattern comes first, because each failed cast costs Spark an exception.
     """
     same = f"(cast(try_cast({role} as bigint) as string) <=> {role})"
     return f"(case when {role} rlike '^(0|-?[1-9][0-9]{{0,18}})$' then {same} else false end)"
 
 
-def _complain(found: Mapping[str, int], *, skip_bad: bool) -> None:
+def _refuse_bad(found: Mapping[str, int], *, skip_bad: bool) -> None:
     for role in ("user", "item"):
         if found[f"{role}_fraction"]:
-            raise InputError(f"{_WHERE}: {role} ids must be integers or text, not fractions.")
+            raise InputError(f"{_WHERE}: {role} ids are fractions; convert them to integers.")
     if found["no_sequence"]:
         raise InputError(
-            f"{_WHERE}: {found['no_sequence']:,} rows have no sequence; fill the column, or use "
-            "ties='strict' without one."
+            f"{_WHERE}: {found['no_sequence']:,} rows have no sequence. Fill the column, or use "
+            "ties='strict' (--ties strict) without one."
         )
     if found["bad"] and not skip_bad:
         missing = [
-            f"{found[f'no_{role}']:,} without a usable {role}"
+            f"{found[f'no_{role}']:,} without a valid {role}"
             for role in ("user", "item", "time", "rating")
             if found.get(f"no_{role}")
         ]
         raise InputError(
-            f"{_WHERE}: of {found['all']:,} rows, {'; '.join(missing)}; fix them, or drop such "
-            "rows with skip_bad=True in Python or --skip-bad on the command line."
+            f"{_WHERE}: of {found['all']:,} rows, {'; '.join(missing)}. Fix them, or pass "
+            "skip_bad=True (--skip-bad)."
         )
     if not found["usable"]:
-        raise InputError(f"{_WHERE}: no row is left to use, of {found['all']:,} read.")
+        raise InputError(f"{_WHERE}: none of {found['all']:,} rows is valid; check the columns.")
 
 
 def _micros(cells: DataFrame, time_format: str | None) -> str:
-    """Return how numbers are read as microseconds, in the given unit or that of most of them."""
+    """Return the SQL expression of microseconds, in the given unit or that of most times."""
     if time_format is None:
-        # Apart from the other facts, for with a percentile among them Spark compiles none of them.
+        # Separate from the other aggregates, because Spark does not compile percentiles.
         middle = "cast(percentile_approx(time, 0.5, 1000) as double) as middle"
         ((found,),) = cells.selectExpr(middle).collect()
         time_format = next(unit for unit, bound in _UNIT_BOUNDS if (found or 0.0) < bound)
     if time_format not in _MICROSECONDS:
         raise InputError(
-            f"{_WHERE}: the times are numbers, so their format is a unit (s, ms, us or ns), not "
-            f"{time_format!r}; dates in text are read after to_timestamp."
+            f"{_WHERE}: times are numbers, and time_format is {time_format!r}. Use a unit (s, ms, "
+            "us or ns), or convert text with to_timestamp."
         )
     if time_format == "ns":
         return "cast(floor(time / 1000) as bigint)"

@@ -1,7 +1,7 @@
-"""The folder on which executors work: parts that appear whole, and models sealed from them.
+"""The staging folder of executors: atomic parts, and model files joined from them.
 
-A part is written under a name of its own and renamed. A task that is tried again, or twice at
-once, renames the same bytes to the same name: whoever comes last changes nothing.
+A part is written under a temporary name and renamed. A retried or duplicated task renames the same
+bytes to the same name, which changes nothing.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_PIECE = 8 << 20  # numbers that are joined at a time
+_PIECE = 8 << 20  # numbers per write
 
 
 @dataclass(frozen=True)
 class SealedArray:
-    """An array of a model that lies in parts."""
+    """An array of a model that is stored in parts."""
 
     role: str
     dtype: str
     shape: tuple[int, ...]
     parts: tuple[str, ...]
-    """Their names in order; end to end, they may hold more than the array."""
+    """Names of the parts in order; together they may hold more than the array."""
     stored: str | None = None
-    """The type of the parts' numbers, if not that of the array."""
+    """Data type of the parts, if it differs from that of the array."""
     transposed: bool = False
-    """Whether the array is the transpose of what its parts hold."""
+    """Whether the array is the transpose of its parts."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its numbers."""
+        """Size in bytes."""
         return np.dtype(self.dtype).itemsize * math.prod(self.shape)
 
 
@@ -59,7 +59,7 @@ class Staging:
 
     @property
     def model(self) -> Path:
-        """Where the model's files are put together."""
+        """Folder of the model files."""
         return Path(self.folder) / "model"
 
     def path(self, name: str) -> Path:
@@ -67,7 +67,7 @@ class Staging:
         return Path(self.folder) / name
 
     def write(self, name: str, pieces: Iterable[Any]) -> None:
-        """Let a part appear whole."""
+        """Write a part in one step."""
         aside = self.path(f"{name}.{secrets.token_hex(8)}.part")
         try:
             with aside.open("xb") as file:
@@ -78,26 +78,23 @@ class Staging:
             aside.unlink(missing_ok=True)
 
     def write_array(self, name: str, array: NDArray[Any]) -> None:
-        """Write an array's numbers."""
+        """Write an array."""
         self.write(name, [_bytes(array)])
 
     def array(self, name: str, dtype: str, first: int = 0, n: int = -1) -> NDArray[Any]:
-        """Read an array's numbers, or `n` of them from the first on.
-
-        Writable, as kernels compiled for that kind are there.
-        """
+        """Read an array, or `n` of its values; writable, as kernels are compiled for that type."""
         kind = np.dtype(dtype)
         return np.fromfile(self.path(name), kind, n, offset=first * kind.itemsize)
 
     def write_frame(self, name: str, frame: pl.DataFrame) -> None:
-        """Write columns with their types."""
+        """Write a frame."""
         sink = io.BytesIO()
         frame.write_ipc(sink)
         self.write(name, [sink.getvalue()])
 
     def frame(self, name: str) -> pl.DataFrame:
-        """Read columns."""
-        content = self.path(name).read_bytes()  # a path with brackets would be taken for a pattern
+        """Read a frame."""
+        content = self.path(name).read_bytes()  # as a path, brackets would be a pattern
         return pl.read_ipc(io.BytesIO(content))
 
     def seal(self, array: SealedArray) -> tuple[str, FileRecord]:
@@ -121,8 +118,8 @@ class Staging:
                 os.fsync(file.fileno())
             if size != len(head.getvalue()) + array.nbytes:
                 raise InputError(
-                    f"The parts of {array.role} in {self.folder} are not whole: fit again, and "
-                    "see that nothing else writes there."
+                    f"The parts of {array.role} in {self.folder} are incomplete. Fit again, and "
+                    "make sure that nothing else writes there."
                 )
             name = file_name(array.role, checksum.hexdigest())
             aside.replace(self.model / name)
@@ -147,7 +144,7 @@ class Staging:
                 yield numbers[first : first + _PIECE].astype(array.dtype, copy=False)
 
     def _mapped(self, name: str, dtype: str) -> NDArray[Any]:
-        if not self.path(name).stat().st_size:  # of which there is no map
+        if not self.path(name).stat().st_size:  # empty files cannot be mapped
             return np.empty(0, dtype)
         return np.memmap(self.path(name), dtype, "r")
 

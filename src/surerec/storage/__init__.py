@@ -1,28 +1,26 @@
-"""Models on disk: a folder of Arrow and NumPy files with a manifest; never pickle.
+"""Models on disk: a folder of Arrow and NumPy files with a manifest, without pickle.
 
-**A model folder holds people's histories**: who took what, and when, with the ids that the data
-came with. Guard it as you guard the data, and delete it when you must delete them; counts that
-were given without profiles are stored without any.
+**A model folder contains users' histories** with ids and times. Protect it like the data, and
+delete it together with them. Counts without histories are stored without histories.
 
 A folder holds one set of statistics, and any number of named recommenders on them::
 
     model/
-      manifest.json                    what is here: counts, settings, recommenders, checksums
+      manifest.json                    counts, settings, recommenders, files and checksums
       users-1c7a….arrow                ids with their type
-      items-90b2….arrow                ids, titles and genres where known
+      items-90b2….arrow                ids, and titles and genres if known
       offsets-….npy  item_codes-….npy  times-….npy  support-….npy
       followers-….npy  predecessors-….npy             dense rows, or
       following_starts-….npy  preceding_starts-….npy … the spans to count rows from
-      array-….npy  text-….txt                         what recommenders learned beside them
+      array-….npy  text-….txt                         the state of recommenders
 
-The manifest is the only commit point. Data files carry the beginning of their checksum in their
-name: a save writes what is not there yet beside what is, replaces the manifest in one step, and
-then removes what no manifest names. Whenever a save is interrupted, the folder holds the old
-model or the new one, and the next save tidies up.
+The manifest is the only commit point. The names of data files contain the first digits of their
+checksums. A save writes missing files, replaces the manifest in one step, and then removes files
+that the manifest does not list. After an interruption, the folder holds the old model or the new
+one, and the next save removes leftover files.
 
-The state of a recommender (arrays and texts) is files like the others, named by the manifest
-alone: equal ones are one file, whichever recommenders use it. There is one format; a folder of an
-earlier one is refused with the advice to refit.
+Recommenders with equal arrays or texts share the files. There is one format; folders of an earlier
+format are refused with the advice to refit.
 """
 
 from surerec.storage._files import FileRecord, file_name

@@ -1,4 +1,4 @@
-"""The files of a model: their roles, names and schemas, and their bytes, written and mapped."""
+"""The files of a model: roles, names and schemas; how they are written and memory-mapped."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 TABLES: Final = {"users": Columns.User, "items": Columns.Item}
-"""The tables by role, with the column of ids."""
+"""The tables by role, with their id columns."""
 _PROFILES: Final = (*TABLES, "offsets", "item_codes", "times")
 
 _INDEX: Final = ("uint32", "uint64")
@@ -63,7 +63,7 @@ ARRAYS: Final[dict[str, ArraySchema]] = {
     **_HELD,
     "array": ArraySchema(("bool", "float32", "float64", *_INTEGERS), None),
 }
-"""The arrays by role; "array" is any number of files of what recommenders learned."""
+"""The arrays by role; the role "array" is for the state of recommenders, in any number of files."""
 
 ROW_ROLES: Final[dict[str, tuple[str, ...]]] = {
     "dense": ("followers", "predecessors"),
@@ -71,21 +71,21 @@ ROW_ROLES: Final[dict[str, tuple[str, ...]]] = {
     "bounded": (*_SPANS, *_HELD),
     "none": (),
 }
-"""The arrays of rows, by the kind of their store; only dense ones do without profiles."""
+"""The arrays of rows by storage strategy; only dense rows need no profiles."""
 
 STATE_ROLES: Final = {"arrays": "array", "texts": "text"}
-"""The roles of a recommender's state, by field of its card."""
+"""The roles of a recommender's state, by field of its manifest entry."""
 MOST_TEXT: Final = 1 << 30
-"""Bytes of one text: texts are read, not mapped, and a stranger's file must not fill the memory."""
+"""Largest text in bytes. Texts are read into memory, which an untrusted file must not fill."""
 
-_BINARY: Final = getattr(os, "O_BINARY", 0)  # of Windows
+_BINARY: Final = getattr(os, "O_BINARY", 0)  # on Windows only
 
-# What NumPy's reader raises, beside ValueError, at a header that was made to lead it astray.
+# NumPy's reader raises these, beside ValueError, for a malicious header.
 _BAD_HEADER = (MemoryError, OverflowError, RecursionError, SyntaxError, TypeError, TokenError)
 
 
 class FileRecord(TypedDict):
-    """What the manifest says of a file."""
+    """The manifest entry of a file."""
 
     bytes: int
     sha256: str
@@ -98,11 +98,11 @@ def _file_kind(role: str) -> str:
 FILE_NAME: Final = "|".join(
     rf"{role}-[0-9a-f]{{16}}\.{_file_kind(role)}" for role in (*TABLES, *ARRAYS, "text")
 )
-"""A pattern of the names of all files but the manifest."""
+"""Pattern of the names of all files except the manifest."""
 
 
 def file_name(role: str, sha256: str) -> str:
-    """Return the name of the file of that role and content.
+    """Return the name of a file with this role and checksum.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def role_of(name: str) -> str:
 
 
 def roles_for(rows: str, *, with_profiles: bool) -> list[str]:
-    """Return the roles of the files of statistics; ValueError if there are no such statistics."""
+    """Return the roles of the files of statistics; raise ValueError for an invalid combination."""
     if rows not in ROW_ROLES or not (with_profiles or rows == "dense"):
         raise ValueError(rows)
     return ["support", *ROW_ROLES[rows], *(_PROFILES if with_profiles else ())]
@@ -126,7 +126,7 @@ def roles_for(rows: str, *, with_profiles: bool) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """What a file will hold, in memory already; nothing is copied."""
+    """The bytes of a file to write, without copies."""
 
     role: str
     parts: tuple[memoryview, ...]
@@ -138,7 +138,7 @@ class Content:
 
     @cached_property
     def sha256(self) -> str:
-        """The checksum."""
+        """Checksum of the content."""
         checksum = hashlib.sha256()
         for part in self.parts:
             checksum.update(part)
@@ -146,12 +146,12 @@ class Content:
 
     @property
     def name(self) -> str:
-        """The name of the file, by role and checksum."""
+        """Name of the file, from role and checksum."""
         return file_name(self.role, self.sha256)
 
     @property
     def record(self) -> FileRecord:
-        """What the manifest says of the file."""
+        """Manifest entry of the file."""
         return FileRecord(bytes=self.size, sha256=self.sha256)
 
 
@@ -161,8 +161,8 @@ def content_of(role: str, value: Any, sizes: dict[str, int] | None = None) -> Co
     Raises
     ------
     ValueError
-        If an array does not fit its schema, a text is too long or no UTF-8, or ids are of another
-        type than integers and text.
+        If an array does not match its schema, a text is too long or not valid UTF-8, or ids are
+        neither integers nor text.
     """
     if role in TABLES:
         return Content(role, (_table_bytes(role, value),))
@@ -171,11 +171,11 @@ def content_of(role: str, value: Any, sizes: dict[str, int] | None = None) -> Co
         if len(content) > MOST_TEXT:
             raise ValueError(f"it has {in_words(len(content))}, more than {in_words(MOST_TEXT)}")
         return Content(role, (memoryview(content),))
-    # By type, for a masked array would lose its mask.
+    # An exact type check, because a masked array would lose its mask.
     if type(value) not in (np.ndarray, np.memmap):
         raise ValueError(f"{role} is of type {type(value).__name__}, not a NumPy array")
     ARRAYS[role].check(role, value, dict(sizes or {}))
-    flat = np.asarray(value, order="C")  # a single number keeps its shape, ()
+    flat = np.asarray(value, order="C")  # keeps the shape () of a scalar
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(flat))
     return Content(role, (memoryview(header.getvalue()), flat.reshape(-1).view(np.uint8).data))
@@ -184,14 +184,13 @@ def content_of(role: str, value: Any, sizes: dict[str, int] | None = None) -> Co
 def _table_bytes(role: str, columns: dict[str, pl.Series]) -> memoryview:
     """Return columns as the bytes of an Arrow IPC file.
 
-    Written by pyarrow in one batch with plain types, so that equal columns give equal bytes
-    however polars holds them.
+    pyarrow writes one batch with plain types, so that equal columns give equal bytes.
     """
-    import pyarrow as pa  # noqa: PLC0415  # a tenth of a second that nobody waits for before this
+    import pyarrow as pa  # noqa: PLC0415  # takes 0.1 s to import
 
     kind = columns[TABLES[role]].dtype
     if not kind.is_integer() and kind != pl.String:
-        raise ValueError(f"the {role}' ids are of type {kind}, not integers or text")
+        raise ValueError(f"the ids of {role} are of type {kind}, not integers or text")
     plain = pl.CompatLevel.oldest()
     table = pa.table(
         {name: column.to_arrow(compat_level=plain) for name, column in columns.items()}
@@ -203,9 +202,9 @@ def _table_bytes(role: str, columns: dict[str, pl.Series]) -> memoryview:
 
 
 def write(path: Path, pieces: Iterable[memoryview]) -> None:
-    """Put a complete file in its place in one step, on the disk before it has its name.
+    """Write and sync a file under a temporary name, then rename it.
 
-    Nobody may read it who may not list its folder: those of a private folder are private.
+    The file gets the permissions of its folder, so that files of a private folder are private.
     """
     aside = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
     mode = stat.S_IMODE(path.parent.stat().st_mode) & 0o666
@@ -219,7 +218,7 @@ def write(path: Path, pieces: Iterable[memoryview]) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make names durable, where folders can be synced: not on Windows."""
+    """Sync a folder, so that renames are durable; does nothing on Windows."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError:
@@ -234,7 +233,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def open_file(path: Path, record: FileRecord, sizes: dict[str, int]) -> Any:
-    """Map an array or a table, or read a text; ValueError unless it is as its role says."""
+    """Map an array or a table, or read a text; raise ValueError if it does not fit its role."""
     role = role_of(path.name)
     if role == "text":
         content = path.read_bytes()
@@ -244,8 +243,8 @@ def open_file(path: Path, record: FileRecord, sizes: dict[str, int]) -> Any:
     if role in TABLES:
         return _open_table(path, role, sizes)
     try:
-        with np.errstate(over="ignore"):  # a shape beyond all memory is refused a line later
-            # Mapped and read-only, as the plain kind that kernels know; no pickle.
+        with np.errstate(over="ignore"):  # open_memmap refuses a shape that overflows
+            # Mapped read-only, as the plain array type that kernels are compiled for; no pickle.
             array = np.asarray(np.lib.format.open_memmap(path, mode="r"))
     except _BAD_HEADER as error:
         raise ValueError(path) from error
@@ -256,7 +255,7 @@ def open_file(path: Path, record: FileRecord, sizes: dict[str, int]) -> Any:
 
 
 def _open_table(path: Path, role: str, sizes: dict[str, int]) -> pl.DataFrame:
-    """Map a table from its file: as many ids as there are, and texts if any, in one batch."""
+    """Map a table of ids and optional texts from its file."""
     import pyarrow as pa  # noqa: PLC0415
 
     try:
@@ -267,9 +266,9 @@ def _open_table(path: Path, role: str, sizes: dict[str, int]) -> pl.DataFrame:
             if reader.num_record_batches > 1 or not is_plain:
                 raise ValueError(path)
             table = reader.read_all()
-        table.validate(full=True)  # all text lies inside it
+        table.validate(full=True)  # no offset points outside the file
     except OSError as error:
-        if error.errno is not None:  # the disk's; Arrow's own have none
+        if error.errno is not None:  # from the disk; Arrow's own errors have no errno
             raise
         raise ValueError(path) from error
     except (pa.ArrowException, MemoryError) as error:

@@ -1,4 +1,4 @@
-"""A model folder: loaded with every byte checked, and replaced in one step."""
+"""Model folders: verified loading and atomic saving."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 
 
 _LOCK: Final = ".lock"
-_LOOKS: Final = 20  # at the same manifest, before a file that it lists counts as missing
-_NAME_ANOTHER: Final = "name the folder that a model was saved into"
+_ATTEMPTS: Final = 20  # with the same manifest, before a listed file counts as missing
+_NAME_ANOTHER: Final = "pass a folder that holds a saved model"
 _PART: Final = r"\.[0-9a-f]{8}\.part"
 _OURS: Final = re.compile(rf"(?:{FILE_NAME})(?:{_PART})?|{re.escape(MANIFEST)}{_PART}")
 
@@ -61,33 +61,32 @@ _OURS: Final = re.compile(rf"(?:{FILE_NAME})(?:{_PART})?|{re.escape(MANIFEST)}{_
 
 @dataclass(frozen=True)
 class StoredModel:
-    """A loaded model: statistics, recommenders, and what the folder says of itself."""
+    """A loaded model: statistics, recommenders and manifest."""
 
     statistics: PrecedenceStatistics
-    """The statistics, on memory-mapped files."""
+    """Statistics on memory-mapped files."""
     recommenders: dict[str, RecommenderSpec]
-    """The recommenders by name."""
+    """Recommenders by name."""
     card: dict[str, Any]
-    """What the folder says of itself; see :func:`read_card`."""
+    """The manifest; see :func:`read_card`."""
 
 
 def load_model(folder: str | os.PathLike[str], *, verify: bool = True) -> StoredModel:
-    """Load a model folder; its arrays are memory-mapped, read-only, and read when used.
+    """Load a model folder; its arrays are memory-mapped and read-only.
 
     Parameters
     ----------
     folder : path
-        Where a model was saved.
+        A model folder.
     verify : bool, default=True
-        Compare every byte with the checksums. Without it, the files' presence, sizes, types and
-        shapes are checked, ids and titles, texts, and that no index leads out of its array; but
-        the counts, the times and what recommenders learned are taken for granted, so that a
-        model of gigabytes opens in milliseconds: for folders that you have verified before.
+        Compare all files with their checksums. If False, only sizes, types, shapes, ids, titles,
+        texts and index ranges are checked; counts, times and the state of recommenders are
+        trusted. A model of gigabytes then opens in milliseconds. Use it for verified folders.
 
     Raises
     ------
     InputError
-        If there is no model, or a damaged one, or one that a newer surerec wrote.
+        If the folder holds no model, a damaged one, or one in another format.
 
     Examples
     --------
@@ -102,29 +101,29 @@ def load_model(folder: str | os.PathLike[str], *, verify: bool = True) -> Stored
     (array([0, 1], dtype=uint32), ['main'])
     """
     place = Path(folder)
-    card, looks = read_card(place), 0
+    card, attempts = read_card(place), 0
     while True:
         try:
             with _reading_errors(place):
                 return _open(place, card, verify=verify)
         except FileNotFoundError as error:
-            # A save may have replaced the model since its manifest was read, or another one after
-            # it brought the same manifest back.
+            # A save may have replaced the model since its manifest was read, and a later save may
+            # have restored the same manifest.
             latest = read_card(place)
-            looks = looks + 1 if latest == card else 0
-            if looks == _LOOKS:
+            attempts = attempts + 1 if latest == card else 0
+            if attempts == _ATTEMPTS:
                 name = Path(error.filename or MANIFEST).name
                 raise damaged(place, f"{name} is missing") from None
             card = latest
 
 
 def read_card(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what a model folder says of itself, without opening its arrays.
+    """Return the manifest of a model folder, without opening its arrays.
 
     Parameters
     ----------
     folder : path
-        Where a model was saved.
+        A model folder.
 
     Returns
     -------
@@ -138,7 +137,7 @@ def read_card(folder: str | os.PathLike[str]) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If there is no model, or its manifest is damaged, or a newer surerec wrote it.
+        If the folder holds no model, a damaged manifest, or a model in another format.
 
     Examples
     --------
@@ -157,19 +156,18 @@ def read_card(folder: str | os.PathLike[str]) -> dict[str, Any]:
             hint = did_you_mean(place, f"; {_NAME_ANOTHER}.")
             raise InputError(f"There is no folder {place}{hint}")
         if not place.is_dir():
-            raise InputError(f"{place} is a file; {_NAME_ANOTHER}.")
+            raise InputError(f"{place} is a file, not a model folder; {_NAME_ANOTHER}.")
         try:
             _plain_size(place, MANIFEST)
             raw = (place / MANIFEST).read_bytes()
         except FileNotFoundError:
             if (names := _names_in(place)) and _is_unfinished(names):
                 raise InputError(
-                    f"The folder {place} holds no complete model, for its saving was interrupted "
-                    "or is still going on; wait for it, or save the model again."
+                    f"The folder {place} holds an incomplete model: a save was interrupted or is "
+                    "still running. Wait for it to finish, or save the model again."
                 ) from None
             raise InputError(
-                f"The folder {place} holds no surerec model, for it has no {MANIFEST}; "
-                f"{_NAME_ANOTHER}."
+                f"The folder {place} holds no surerec model (no {MANIFEST}); {_NAME_ANOTHER}."
             ) from None
     return decode(raw, place)
 
@@ -184,25 +182,25 @@ def _open(folder: Path, card: dict[str, Any], *, verify: bool) -> StoredModel:
             what = "truncated to" if size < expected else "grown to"
             raise damaged(folder, f"{name} was {what} {size:,} of {expected:,} bytes")
         if verify and digest(folder / name, "sha256") != records[name]["sha256"]:
-            raise damaged(folder, f"{name} is not as it was saved")
+            raise damaged(folder, f"{name} has changed since it was saved")
         return name
 
     files, total = {}, sum(record["bytes"] for record in records.values())
     with progress("Checking the model", total=total, unit="bytes") as advance:
-        # The largest first, so that no thread begins one when the others are done.
+        # The largest files first, to balance the threads.
         for name in run_blocks(check, sorted(records, key=lambda each: -records[each]["bytes"])):
             advance(records[name]["bytes"])
     for name, record in records.items():
         try:
             files[name] = open_file(folder / name, record, sizes)
         except ValueError:
-            raise damaged(folder, f"{name} is not as it was saved") from None
+            raise damaged(folder, f"{name} has changed since it was saved") from None
     try:
         statistics = _statistics(card, {role_of(name): each for name, each in files.items()})
     except InputError:
-        raise  # a sentence already
+        raise  # has a message for users
     except ValueError:
-        raise damaged(folder, "its files do not fit together") from None
+        raise damaged(folder, "its files do not match each other") from None
     recommenders = {}
     for name, each in card["recommenders"].items():
         arrays, texts = (
@@ -213,10 +211,9 @@ def _open(folder: Path, card: dict[str, Any], *, verify: bool) -> StoredModel:
 
 
 def _statistics(card: dict[str, Any], files: dict[str, Any]) -> PrecedenceStatistics:
-    """Build statistics from their files by role; ValueError if they do not fit together.
+    """Build statistics from their files by role; raise ValueError if these do not match.
 
-    No index leads out of its array, whoever wrote the files: kernels do not look where they write.
-    What the counts say is taken for granted.
+    All indices are checked, because kernels do not check bounds. Counts are trusted.
     """
     counts, settings, support = card["counts"], card["settings"], files["support"]
     if card["data"] is None:
@@ -244,7 +241,7 @@ def _interactions(files: dict[str, Any], data: dict[str, Any]) -> Interactions:
         files["times"],
         **{**data, "rows_read": RowsRead(**data["rows_read"])},
     )
-    # By code already: no need to match ids again.
+    # In the order of codes, so that ids need no matching.
     interactions.titles = items.get_column(Columns.Title, default=None)
     interactions.genres = items.get_column(Columns.Genres, default=None)
     return interactions
@@ -260,29 +257,29 @@ def save_model(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Save a model into a folder: statistics once, and recommenders on them by name.
+    """Save statistics and named recommenders in a model folder.
 
-    A folder that holds the same statistics gains these recommenders, which come first, and keeps
-    its others; no array is written again. Whatever interrupts a save, the folder holds the old
-    model or the new one. The folder holds people's histories: guard it as you guard the data.
+    If the folder holds the same statistics, the new recommenders are added before the existing
+    ones and no array is written again. After an interruption, the folder holds the old model or the
+    new one. The folder contains users' histories; protect it like the data.
 
     Parameters
     ----------
     folder : path
         A new or empty folder, or one that holds a model.
     statistics : PrecedenceStatistics
-        Made by :func:`surerec.count_precedence` or from given counts.
+        Result of :func:`surerec.count_precedence`, or statistics from counts.
     recommenders : mapping of str to RecommenderSpec
-        Names are letters, digits, ".", "_" and "-". One that the folder has under the same name
-        is replaced, with its arrays and texts.
+        Recommenders by name: letters, digits, ".", "_" and "-". They replace existing ones of the
+        same name.
     overwrite : bool, default=False
-        Replace a model of other statistics, with all its recommenders.
+        Replace a model with other statistics, including all its recommenders.
 
     Raises
     ------
     InputError
-        If the folder holds something else, or other statistics and `overwrite` is not set; if a
-        recommender cannot be stored; if the disk is full.
+        If the folder holds other files, or other statistics without `overwrite`; if a recommender
+        cannot be stored; if the disk is full.
 
     Examples
     --------
@@ -297,23 +294,23 @@ def save_model(
     ['bold', 'careful']
     """
     place = Path(folder)
-    check_free(place)  # a folder of something else is refused before any work
+    check_free(place)  # before any work
     about, cards, states = _about(statistics), *stored(recommenders)
     contents = sorted(_contents(statistics, sizes_of(about["counts"])), key=lambda each: -each.size)
-    # Hashed on all cores, the largest first; equal ones are one file.
+    # Hash on all cores, the largest first; equal contents share a file.
     files = dict(run_blocks(lambda each: (each.name, each), contents)) | states
     records = {name: each.record for name, each in files.items()}
     _replace_model(place, new_card(about, cards, records), files, overwrite=overwrite)
 
 
 def _about(statistics: PrecedenceStatistics) -> dict[str, Any]:
-    """Return what the manifest says of statistics."""
+    """Return the manifest entries of statistics."""
     kind, source = statistics.rows.kind, statistics.interactions
-    # What is not held is counted from the profiles, wherever the rows are loaded.
+    # Rows that are not stored are counted from the profiles after loading.
     if kind is None or not (statistics.has_profiles or statistics.rows.holds_all):
         raise InputError(
-            "Statistics without one of their users cannot be stored; store the whole ones, "
-            "made by count_precedence or from given counts."
+            "Statistics with a user left out cannot be stored; save the complete statistics from "
+            "count_precedence."
         )
     data = n_rows = None
     if statistics.has_profiles:
@@ -327,7 +324,7 @@ def _about(statistics: PrecedenceStatistics) -> dict[str, Any]:
 
 
 def _contents(statistics: PrecedenceStatistics, sizes: dict[str, int]) -> list[Content]:
-    """Return the content of every file that the statistics need."""
+    """Return the contents of all files of statistics."""
     values: dict[str, Any] = {"support": statistics.support, **statistics.rows.arrays()}
     source = statistics.interactions
     if statistics.has_profiles:
@@ -339,11 +336,13 @@ def _contents(statistics: PrecedenceStatistics, sizes: dict[str, int]) -> list[C
     try:
         return [content_of(role, value, sizes) for role, value in values.items()]
     except ValueError as error:
-        raise InputError(f"These statistics cannot be stored: {error}.") from None
+        raise InputError(
+            f"The statistics cannot be stored: {error}. Count them again with count_precedence."
+        ) from None
 
 
 def check_free(folder: Path) -> None:
-    """Refuse a folder of something else before any work."""
+    """Refuse a folder that holds other files than a model."""
     with writing_errors(folder):
         _held(folder)
 
@@ -354,18 +353,18 @@ def seal_model(
     values: Mapping[str, Any],
     files: Mapping[str, FileRecord],
 ) -> None:
-    """Turn a folder that has large files of a model into one, with no recommender yet.
+    """Complete a folder of large files to a model without recommenders.
 
     Parameters
     ----------
     folder : path
-        Where the files are.
+        Folder of the files.
     about : dict
         ``data``, ``counts`` and ``settings``, as :func:`read_card` returns them.
     values : mapping of str to array or columns
-        What the other files are to hold, by role.
+        Contents of the missing files, by role.
     files : mapping of str to FileRecord
-        What the files that are there hold.
+        Records of the existing files.
     """
     records = dict(files)
     for role, value in values.items():
@@ -382,9 +381,9 @@ def adopt_model(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Move a sealed model to its place, with recommenders on it: all of it, or nothing.
+    """Move a sealed model with recommenders into its folder, in one step.
 
-    What :func:`save_model` says of the folder holds here; no array is copied.
+    The rules for the folder are those of :func:`save_model`; no array is copied.
     """
     sealed, (cards, states) = read_card(staged), stored(recommenders)
     records = sealed["files"] | {name: each.record for name, each in states.items()}
@@ -400,18 +399,18 @@ def _replace_model(
     *,
     overwrite: bool,
 ) -> None:
-    """Replace a model by another in one step, under the lock of its folder.
+    """Replace a model in one step, under the lock of its folder.
 
-    Each of the files is a Content to write, or the path of a file on the same disk to move.
+    Each file is a Content to write, or a path on the same disk to move.
     """
     with writing_errors(folder), _sole_writer(folder):
         old = _held(folder)
         if old is not None:
             if (both := merged(old, new)) is None and not overwrite:
                 raise InputError(
-                    f"The folder {folder} holds a model of other statistics ({_in_words(old)}, not "
-                    f"{_in_words(new)}); save into another folder, or give overwrite=True "
-                    "(--overwrite on the command line) to replace that model and all its "
+                    f"The folder {folder} holds a model with other statistics ({_in_words(old)}, "
+                    f"not {_in_words(new)}). Save into another folder, or pass overwrite=True "
+                    "(--overwrite on the command line) to replace the model and all its "
                     "recommenders."
                 )
             new = both or new
@@ -423,7 +422,7 @@ def _replace_model(
             sync_folder(folder)
             sync_folder(folder.parent)
         except BaseException:
-            # Whichever manifest is in place now, its files stay.
+            # Keep the files of the manifest that is in place now.
             with suppress(OSError):
                 if (folder / MANIFEST).read_bytes() == manifest:
                     before = before | new["files"].keys()
@@ -442,20 +441,20 @@ def _held(folder: Path) -> dict[str, Any] | None:
     """Return the manifest of the model in a folder; None if the folder is free for one."""
     if not folder.exists():
         return None
-    # Listed once: outside the lock, another saver may commit between two looks.
+    # Listed once, because another process may commit between two listings outside the lock.
     names = _names_in(folder) if folder.is_dir() else {MANIFEST}
     if MANIFEST in names:
         return read_card(folder)
     if _is_unfinished(names):
         return None
     raise InputError(
-        f"The folder {folder} holds other files than a surerec model; save into a new or an "
-        "empty folder."
+        f"The folder {folder} holds other files than a surerec model; save into a new or empty "
+        "folder."
     )
 
 
 def _put(folder: Path, records: dict[str, FileRecord], files: Mapping[str, Any]) -> None:
-    """Write or move the files that are not there."""
+    """Write or move the files that are missing."""
     for name, each in files.items():
         if _is_there(folder / name, records[name]):
             continue
@@ -470,7 +469,7 @@ def _put(folder: Path, records: dict[str, FileRecord], files: Mapping[str, Any])
 
 
 def _names_in(folder: Path) -> set[str]:
-    """List a folder; one that another saver has just given up is empty."""
+    """List a folder; one that another process has just removed counts as empty."""
     try:
         return {entry.name for entry in folder.iterdir()}
     except FileNotFoundError:
@@ -478,20 +477,20 @@ def _names_in(folder: Path) -> set[str]:
 
 
 def _is_unfinished(names: set[str]) -> bool:
-    """Return whether there is nothing in a folder but what a save leaves that has not ended."""
+    """Return whether a folder holds only files of an unfinished save."""
     return all(_OURS.fullmatch(name) or name in {_LOCK, MANIFEST} for name in names)
 
 
 def _plain_size(folder: Path, name: str) -> int:
-    """Return the size of a file in the folder itself; a link could lead anywhere."""
+    """Return the size of a file; refuse links, which could point anywhere."""
     about = (folder / name).lstat()
     if not stat.S_ISREG(about.st_mode):
-        raise damaged(folder, f"{name} is a link or no file at all")
+        raise damaged(folder, f"{name} is a link, not a regular file")
     return about.st_size
 
 
 def _is_there(path: Path, record: FileRecord) -> bool:
-    """Return whether a file is there and whole, so that saving again repairs a damaged one."""
+    """Return whether a file exists and is intact, so that saving again repairs a damaged one."""
     try:
         about = path.lstat()
         same_size = stat.S_ISREG(about.st_mode) and about.st_size == record["bytes"]
@@ -501,16 +500,16 @@ def _is_there(path: Path, record: FileRecord) -> bool:
 
 
 def _remove_others(folder: Path, keep: Collection[str]) -> None:
-    """Remove the data files that are not kept, and what interrupted saves left."""
+    """Remove data files that are not kept, and leftovers of interrupted saves."""
     for entry in list(folder.iterdir()):
         if _OURS.fullmatch(entry.name) and entry.name not in keep:
-            with suppress(OSError):  # Windows keeps what a reader has open; the next save tries
+            with suppress(OSError):  # Windows keeps open files; the next save tries again
                 entry.unlink()
 
 
 @contextmanager
 def _sole_writer(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock; make the folder, and take it away if it stays empty."""
+    """Hold the folder's lock; create the folder, and remove it if it stays empty."""
     is_new = not folder.exists()
     try:
         with exclusive(folder / _LOCK):
@@ -523,7 +522,7 @@ def _sole_writer(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _reading_errors(folder: Path) -> Iterator[None]:
-    """Turn the disk's errors into a sentence, but for a missing file."""
+    """Turn disk errors into an InputError, except for a missing file."""
     try:
         yield
     except FileNotFoundError:
@@ -531,20 +530,20 @@ def _reading_errors(folder: Path) -> Iterator[None]:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise InputError(
-            f"The model in {folder} cannot be read ({reason}); check the disk and the rights."
+            f"The model in {folder} cannot be read ({reason}); check the disk and the permissions."
         ) from error
 
 
 @contextmanager
 def writing_errors(folder: Path) -> Iterator[None]:
-    """Turn the disk's errors into a sentence that says what to do; refuse an unreadable name."""
+    """Turn disk errors into an InputError; refuse a folder name that is not UTF-8."""
     check_utf8(folder)
     try:
         yield
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        advice = "make room there" if error.errno in DISK_FULL else "make it writable"
+        advice = "Free disk space" if error.errno in DISK_FULL else "Make the folder writable"
         raise InputError(
-            f"The model cannot be written into {folder} ({reason}), and what was there stays; "
-            f"{advice}, or save into a folder elsewhere."
+            f"The model cannot be written to {folder} ({reason}); existing files are unchanged. "
+            f"{advice}, or save into another folder."
         ) from error

@@ -1,4 +1,4 @@
-"""The manifest: what a model folder says of itself, protected by a checksum of its own."""
+"""The manifest of a model folder, protected by a checksum."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MANIFEST: Final = "manifest.json"
 
 _FORMAT: Final = "surerec-model"
 _FORMAT_VERSION: Final = 6
-"""The one format that is read and written."""
+"""The only format that is read and written."""
 
 _CARD: Final = {
     "format": str,
@@ -59,14 +59,14 @@ _CARD: Final = {
     "files": {str: {"bytes": int, "sha256": str}},
 }
 _CHECKSUM: Final = "sha256"
-# Names end up in addresses and on command lines; dots alone would be a folder there.
+# Names appear in URLs and on command lines, where dots alone would be a folder.
 _NAME: Final = re.compile(r"(?!\.+$)[A-Za-z0-9._-]{1,100}")
 _STATE_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,49}")
 
 
 @dataclass(frozen=True, eq=False)
 class RecommenderSpec:
-    """A recommender as it is saved: kind, parameters and state, whatever they mean.
+    """A recommender as it is saved: kind, parameters and state.
 
     Examples
     --------
@@ -75,17 +75,17 @@ class RecommenderSpec:
     """
 
     kind: str
-    """Which recommender it is."""
+    """Class of the recommender."""
     params: Mapping[str, JSON] = field(default_factory=dict)
-    """Its parameters: whatever JSON can say."""
+    """Parameters that JSON can represent."""
     state: State = field(default=State(), repr=False)
-    """What it learned: arrays of plain numbers of any shape, and texts, by lower-case names."""
+    """Numeric arrays of any shape, and texts, by lower-case names."""
 
 
 def stored(
     recommenders: Mapping[str, RecommenderSpec],
 ) -> tuple[dict[str, Any], dict[str, Content]]:
-    """Return what a manifest says of recommenders, and the files of their states by name.
+    """Return the manifest entries of recommenders, and the files of their states by name.
 
     Raises
     ------
@@ -104,8 +104,7 @@ def stored(
                     content = content_of(role, value)
                 except ValueError as error:
                     raise InputError(
-                        f"{key!r} in the {kind} of the recommender {name!r} cannot be stored: "
-                        f"{error}."
+                        f"{key!r} in the {kind} of recommender {name!r} cannot be stored: {error}."
                     ) from None
                 card[kind][key] = content.name
                 files[content.name] = content
@@ -115,7 +114,7 @@ def stored(
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InputError(
-            f"{name!r} cannot name a recommender; use up to 100 letters (a to z), digits, "
+            f"{name!r} is not a valid recommender name; use up to 100 letters (a to z), digits, "
             "'.', '_' and '-', not dots alone."
         )
 
@@ -123,21 +122,21 @@ def _check_name(name: object) -> None:
 def _check_state_name(name: str, key: object) -> None:
     if not isinstance(key, str) or not _STATE_NAME.fullmatch(key):
         raise InputError(
-            f"{key!r} cannot name an array or text of the recommender {name!r}; use up to 50 small "
-            "letters (a to z), digits and '_', a letter first."
+            f"{key!r} is not a valid array or text name (recommender {name!r}); use up to 50 "
+            "lower-case letters (a to z), digits and '_', a letter first."
         )
 
 
 def _stored_params(name: str, params: Any) -> Any:
-    """Return parameters as they will be read back, or refuse what JSON cannot say."""
+    """Return parameters as they will be loaded; refuse values that JSON cannot represent."""
     try:
         found = json.loads(json.dumps(params, allow_nan=False))
     except (TypeError, ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or found != params:
         raise InputError(
-            f"The parameters of the recommender {name!r} cannot be stored ({params!r}); use "
-            "text, finite numbers, True, False, None, lists, and dicts with text as keys."
+            f"The parameters of recommender {name!r} cannot be stored ({params!r}); use text, "
+            "finite numbers, True, False, None, lists, and dicts with text as keys."
         )
     return found
 
@@ -145,7 +144,7 @@ def _stored_params(name: str, params: Any) -> Any:
 def new_card(
     about: dict[str, Any], recommenders: dict[str, Any], files: Mapping[str, FileRecord]
 ) -> dict[str, Any]:
-    """Return a manifest of this moment; see :func:`surerec.storage.read_card` for its fields."""
+    """Return a new manifest; :func:`surerec.storage.read_card` describes its fields."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return {
         "format": _FORMAT,
@@ -160,15 +159,15 @@ def new_card(
 
 
 def sizes_of(counts: Mapping[str, int | None]) -> dict[str, int]:
-    """Return the dimensions of arrays by name."""
+    """Return array dimensions by name."""
     return {f"n_{name}": n for name, n in counts.items() if n is not None}
 
 
 def merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any] | None:
-    """Return a manifest with the other recommenders of one of the same statistics; else None.
+    """Merge two manifests of the same statistics; return None if the statistics differ.
 
-    Its own recommenders come first: whoever names none gets what was saved last. The name of the
-    data makes no difference.
+    The new recommenders come first, because the first one is the default. The name of the data may
+    differ.
     """
     mine, theirs = _statistics_files(new), _statistics_files(old)
     if mine != theirs or any(old[name] != new[name] for name in ("counts", "settings")):
@@ -196,10 +195,9 @@ def _state_files(recommenders: dict[str, Any]) -> set[str]:
 
 
 def encode(card: Mapping[str, Any]) -> bytes:
-    """Write a manifest as canonical JSON with the checksum of the rest at its end.
+    """Encode a manifest as canonical JSON that ends with a checksum.
 
-    There is one way to write a content, so that a reader who writes it again and compares
-    notices every changed byte, a blank or a digit of the checksum included.
+    The encoding is unique, so that encoding it again reveals every changed byte.
     """
     text = json.dumps(card, indent=2, allow_nan=False)
     checksum = hashlib.sha256(text.encode("ascii")).hexdigest()
@@ -208,8 +206,8 @@ def encode(card: Mapping[str, Any]) -> bytes:
 
 
 def decode(raw: bytes, folder: Path) -> dict[str, Any]:
-    """Read a manifest back, or raise InputError."""
-    changed = damaged(folder, f"{MANIFEST} is not as it was saved")
+    """Decode a manifest, or raise InputError."""
+    changed = damaged(folder, f"{MANIFEST} has changed since it was saved")
     try:
         card = json.loads(raw.decode("utf-8"))
     except (ValueError, RecursionError):
@@ -218,15 +216,16 @@ def decode(raw: bytes, folder: Path) -> dict[str, Any]:
         if _FORMAT.encode() in raw:
             raise changed
         raise InputError(
-            f"The folder {folder} holds no surerec model, for another program wrote its "
-            f"{MANIFEST}; name the folder of a model, or save into a new one."
+            f"The folder {folder} holds no surerec model: its {MANIFEST} is from another program. "
+            "Pass a folder that holds a saved model, or save into a new one."
         )
     version = card.get("format_version")
     if isinstance(version, int) and version != _FORMAT_VERSION:
         found = "a newer" if version > _FORMAT_VERSION else "an earlier"
         raise InputError(
-            f"The model in {folder} was written by {found} surerec (format {version}, and this one "
-            f"reads {_FORMAT_VERSION}); upgrade surerec, or refit the model in another folder."
+            f"The model in {folder} was saved by {found} surerec (format {version}; this version "
+            f"reads format {_FORMAT_VERSION}). Upgrade surerec, or refit the model in another "
+            "folder."
         )
     card.pop(_CHECKSUM, None)
     try:
@@ -240,15 +239,15 @@ def decode(raw: bytes, folder: Path) -> dict[str, Any]:
 
 
 def damaged(folder: Path, what: str) -> InputError:
-    """Return the error that says what is wrong with a model, and what to do."""
+    """Return the error for a damaged model."""
     return InputError(
-        f"The model in {folder} is damaged: {what}; restore it from a copy, or delete the folder "
+        f"The model in {folder} is damaged: {what}. Restore it from a backup, or delete the folder "
         "and save the model again."
     )
 
 
 def _check_card(card: dict[str, Any]) -> None:
-    """Raise ValueError unless a manifest is one that surerec writes."""
+    """Raise ValueError if surerec cannot have written a manifest."""
     if not _fits(card, _CARD):
         raise ValueError("not a manifest")
     for name, each in card["recommenders"].items():
@@ -259,13 +258,13 @@ def _check_card(card: dict[str, Any]) -> None:
                 if role_of(file) != role:
                     raise ValueError(file)
     for name, record in card["files"].items():
-        # A name is a role and a checksum, never a path.
+        # A name consists of a role and a checksum; it is never a path.
         role, sha256 = role_of(name), record["sha256"]
         if not re.fullmatch(FILE_NAME, name) or name != file_name(role, sha256):
             raise ValueError(name)
         if role == "text" and record["bytes"] > MOST_TEXT:
             raise ValueError(record)
-    # Every file has its one use, and every use its file.
+    # Every file is used, and every used file is listed.
     has_profiles, of_statistics = card["data"] is not None, _statistics_files(card)
     needed = roles_for(card["settings"]["rows"], with_profiles=has_profiles)
     states = card["files"].keys() - of_statistics.keys()
@@ -278,13 +277,13 @@ def _check_card(card: dict[str, Any]) -> None:
 
 
 def _fits(value: object, kind: Any) -> bool:
-    """Return whether a value is of a kind: a type, one of several, or a dict with kinds by key."""
+    """Return whether a value matches a type, one of several, or a dict of types by key."""
     if isinstance(kind, tuple):
         return any(_fits(value, each) for each in kind)
     if isinstance(kind, dict) and isinstance(value, dict):
-        if str in kind:  # by any key
+        if str in kind:  # any key
             return all(_fits(each, kind[str]) for each in value.values())
         return value.keys() == kind.keys() and all(_fits(value[key], kind[key]) for key in kind)
-    if kind is int:  # of things, no more than memory can have; True is none
+    if kind is int:  # a count that fits into memory; excludes True
         return type(value) is int and 0 <= value <= MOST
     return value is None if kind is None else type(value) is kind
