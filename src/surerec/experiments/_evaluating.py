@@ -55,7 +55,7 @@ class Spread(Protocol):
 
 
 class Engine(Protocol):
-    """Gives workers access to the statistics of a data set."""
+    """Provides workers with access to the statistics of a data set."""
 
     def holding(
         self, statistics: PrecedenceStatistics, folder: Path

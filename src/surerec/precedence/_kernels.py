@@ -9,7 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,6 +21,38 @@ if TYPE_CHECKING:
 _MOST_IN_16_BITS = 2**16 - 1
 _NARROW = 2  # bytes
 _GROUP = 16  # counts tested together, because most groups of a rare item are empty
+_AHEAD = 6  # spans between a prefetch and its use; without it counting takes 1.5 times as long
+_LINES = 4  # cache lines to prefetch per span; the processor prefetches longer spans itself
+_LINE = 64  # bytes
+
+
+@intrinsic
+def _prefetch(_context: Any, array: Any, index: Any) -> Any:
+    """Prefetch the cache line of ``array[index]``."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array_type, index_type = signature.args
+        view = context.make_array(array_type)(context, builder, arguments[0])
+        position = context.cast(builder, arguments[1], index_type, types.intp)
+        pointer = cgutils.get_item_pointer(
+            context, builder, array_type, view, [position], wraparound=False, boundscheck=False
+        )
+        i32 = ir.IntType(32)
+        byte = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [byte, i32, i32, i32])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        read, soon, data = (ir.Constant(i32, value) for value in (0, 3, 1))
+        builder.call(function, [builder.bitcast(pointer, byte), read, soon, data])
+        return context.get_dummy_value()
+
+    return types.void(array, index), generate
+
+
+@njit(nogil=True, cache=True)
+def prefetch_span(items: NDArray[Any], place: Any) -> None:
+    """Prefetch the first cache lines of a span."""
+    for line in range(_LINES):
+        _prefetch(items, np.uint64(place) + np.uint64(line * _LINE // items.itemsize))  # type: ignore[call-arg]  # numba adds the context
 
 
 @njit(nogil=True, cache=True)
@@ -35,9 +70,12 @@ def count_rows(
     The spans of item ``i`` are ``items[starts[k]:stops[k]]`` for ``k`` from ``span_offsets[i]``
     to ``span_offsets[i + 1] - 1``.
     """
+    n_spans = np.uint64(len(starts))
     for item in range(first, last):
         row = rows[item - first]
         for k in range(np.uint64(span_offsets[item]), np.uint64(span_offsets[item + 1])):
+            if k + np.uint64(_AHEAD) < n_spans:
+                prefetch_span(items, starts[k + np.uint64(_AHEAD)])
             for place in range(np.uint64(starts[k]), np.uint64(stops[k])):
                 row[items[place]] += np.uint16(1)  # whatever the width of the counter
 

@@ -20,6 +20,7 @@ from numba.extending import intrinsic
 
 from surerec._kernels import count_codes
 from surerec._threads import SMALL_WORK, available_threads, equal_blocks, run_blocks
+from surerec.precedence._kernels import prefetch_span
 from surerec.precedence._spans import narrowest, too_popular
 
 if TYPE_CHECKING:
@@ -37,36 +38,12 @@ LANE_BITS = 4
 """Number of lowest bits of a start that hold the item's lane."""
 
 _AHEAD = 12  # spans to prefetch
-_LINES = 4  # cache lines to prefetch per span; the processor prefetches longer spans itself
-_LINE = 64  # bytes
 _GROUPS = 4  # written together, so that columns fill whole cache lines
 _ITEMS = _GROUPS * LANES
 _MOST_IN_16_BITS = 2**16 - 1
 _BLOCKS_PER_THREAD = 48  # small blocks balance the load
 _INDEXED_PER_THREAD = 4  # blocks; each needs a cursor for every group
 _STEPS_A_ROW = 2  # cost of writing a count, in steps of counting
-
-
-@intrinsic
-def _prefetch(_context: Any, array: Any, index: Any) -> Any:
-    """Prefetch the cache line of ``array[index]``."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array_type, index_type = signature.args
-        view = context.make_array(array_type)(context, builder, arguments[0])
-        position = context.cast(builder, arguments[1], index_type, types.intp)
-        pointer = cgutils.get_item_pointer(
-            context, builder, array_type, view, [position], wraparound=False, boundscheck=False
-        )
-        i32 = ir.IntType(32)
-        byte = ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [byte, i32, i32, i32])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-        read, soon, data = (ir.Constant(i32, value) for value in (0, 3, 1))
-        builder.call(function, [builder.bitcast(pointer, byte), read, soon, data])
-        return context.get_dummy_value()
-
-    return types.void(array, index), generate
 
 
 @intrinsic
@@ -151,8 +128,7 @@ def count_lanes(
         ahead = k + np.uint64(_AHEAD)
         if ahead < all_spans:
             place = np.uint64(starts[ahead]) >> np.uint64(LANE_BITS)
-            for line in range(_LINES):
-                _prefetch(items, place + np.uint64(line * _LINE // items.itemsize))  # type: ignore[call-arg]  # numba adds the context
+            prefetch_span(items, place)
         start, stop = np.uint64(starts[k]), np.uint64(stops[k])
         lane = np.uint64(1) << (start & np.uint64(LANES - 1))
         lanes = lanes | lane if stop == before else lane
