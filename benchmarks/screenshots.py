@@ -62,7 +62,7 @@ def main(url: str, user: str) -> None:
             page.wait_for_timeout(500)
             page.screenshot(path=images / f"page-{name}.png")
         for name, address, ready in (
-            ("beside", f"#user={user}&confidence=0.8&beside=icrs12", "#beside-items li"),
+            ("beside", f"#user={user}&confidence=0.8&compare=icrs12", "#second-items li"),
             ("group", _GROUP, "#items li"),
         ):
             page = browser.new_context(**_SCREENS["desktop"]).new_page()  # type: ignore[arg-type]

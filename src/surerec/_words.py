@@ -68,7 +68,7 @@ def as_options(message: str, names: Collection[str]) -> str:
 
     def option(found: re.Match[str]) -> str:
         column = f"{found[1]}_column"  # what Python calls user=, the command line --user-column
-        name = column if found[2] == '"NAME"' and column in names else found[1]
+        name = column if found[2] in {'"NAME"', '""'} and column in names else found[1]
         if name not in names:
             return found[0]
         value = found[2].removesuffix("True")

@@ -51,7 +51,7 @@ def check_calibrated_and_saved(sure, model, user, best, folder, scorer=None):
     assert sure.covers_ == "fit"
     assert sure.wrapped_ is model
     picks = sure.recommend(user, confidence=0.6)
-    assert "on average over users of the fit users" in str(picks.guarantee)
+    assert "on average over users of the fit:" in str(picks.guarantee)
     assert picks.items[0] == best
     sure.save(folder)
     back = sr.load(folder, scorer=scorer)

@@ -212,7 +212,7 @@ def test_contributions_add_up_to_the_score(name, fitted, halves, matrix):
     assert {each.feature for each in why.contributions} <= {
         f"consumed {matrix[1][i]}" for i in consumed
     }
-    assert "What moved its score most: consumed" in str(why)
+    assert "Largest effects on its score: consumed" in str(why)
 
 
 def test_bpr_refuses_histories_and_new_users(fitted, halves, matrix):

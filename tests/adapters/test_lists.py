@@ -82,7 +82,7 @@ def test_short_lists_limit_the_confidence(halves, scores):
     assert "every item qualifies" not in str(beyond.guarantee)
     shorter = sure.recommend(past.users[5], significance=sure.floor_ / 2, k=2)
     assert shorter.guarantee.full is not None
-    assert f"above {beyond.highest_confidence:.4g}" in str(beyond.guarantee)
+    assert f"more than {100 * beyond.highest_confidence:.4g}% confidence" in str(beyond.guarantee)
     assert 1 - beyond.highest_confidence == pytest.approx(sure.floor_, abs=0.01)
     # The share of items outside lists limits the confidence, up to the finite-sample term.
     said = re.search(r"users, ([0-9.]+)% of what a user", beyond.guarantee.reason)
@@ -155,7 +155,7 @@ def test_users_without_a_list_are_refused(halves, scores):
             lambda f: f.with_columns(score=pl.lit(float("nan"))),
             r"cannot parse score .* remove those rows",
         ),
-        (lambda f: f.with_columns(score=pl.lit(1.0)), "the same score for everybody"),
+        (lambda f: f.with_columns(score=pl.lit(1.0)), "the same score for all tried users"),
         (lambda f: f.with_columns(user_id=pl.col("user_id") + 10_000), "none of the"),
         (lambda f: f.drop("item_id"), "no item column among"),
         (lambda f: f.clear(), ": no rows"),

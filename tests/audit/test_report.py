@@ -92,8 +92,8 @@ def test_a_model_folder_is_audited_recommender_by_recommender(shop, cli, monkeyp
         (("nothing.csv",), "no such file"),
         (("model", "--measure", "CM3"), "--measure applies to data"),
         (("model", "--recommender", "icrs9"), "no recommender 'icrs9'"),
-        (("DATA", "--recommender", "icrs3"), "--recommender is for model folders"),
-        (("DATA", "--users", "3"), "n_users is 3"),
+        (("DATA", "--recommender", "icrs3"), "--recommender applies to model folders"),
+        (("DATA", "--n-users", "3"), "n_users is 3"),
         (("DATA", "--output", "model"), "files that are not an audit"),
     ],
 )

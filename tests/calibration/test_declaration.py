@@ -172,12 +172,13 @@ def test_the_check_does_not_change_the_measure(dense):
 
 def test_an_audit_reports_a_false_declaration(dense):
     found = audit(dense, FalselyDeclared, n_users=400, window=120)
-    assert found.overall.startswith(f"FalselyDeclared {FALSE}. Calibrated as declared, it delivers")
+    assert found.overall.startswith(f"FalselyDeclared {FALSE}. Calibrated as declared: ")
+    assert "observed (90% nominal)" in found.overall
     assert f"FalselyDeclared {FALSE}" in found.findings[0]
     verdicts = {each.kind: each.verdict for each in found.verdicts}
     assert verdicts["recall-rank-as-used"] == verdicts["recall-score-as-used"] == "does not hold"
     assert not {"holds", "conservative"} & set(verdicts.values())
-    assert "need not for users whom FalselyDeclared learned from" in found.verdicts[0].sentence
+    assert "may fail for users that FalselyDeclared was fitted on" in found.verdicts[0].sentence
 
 
 @pytest.mark.parametrize(
@@ -229,7 +230,7 @@ def test_who_is_covered_by_a_scorer_that_leaves_no_user_out(
     assert str(model.recommend(history=history, confidence=0.7).guarantee).startswith(to_new)
     if to_new == FITTED:
         about = model.recommend(history=history, k=10).about_hit_probability
-        assert about.startswith("None: the scorer Memory")
+        assert about.startswith("No probability: the scorer Memory is already fitted")
 
 
 def test_a_loaded_model_is_fitted_without_calibration_users(dense, tmp_path):
@@ -258,7 +259,7 @@ def test_an_audit_measures_both_calibrations(dense):
     verdicts = {each.kind: each for each in found.verdicts}
     assert verdicts["recall-rank"].kept
     assert verdicts["recall-rank-as-used"].verdict == "does not hold"
-    assert "calibrated on users it learned from" in verdicts["recall-rank-as-used"].name
+    assert "calibrated on users of its fit" in verdicts["recall-rank-as-used"].name
     assert any("fitted on half of the users" in why for why in found.skipped)
     assert not any(kind.endswith("as-used") for kind in audit(dense, "CM12").coverage["kind"])
 
@@ -275,7 +276,7 @@ def test_check_leaves_users_out_accepts(measure, n_users):
 def test_check_leaves_users_out_rejects(dense):
     with pytest.raises(AssertionError, match="FalselyDeclared does not leave users out"):
         check_leaves_users_out(FalselyDeclared, dense)
-    with pytest.raises(AssertionError, match="does not say leaves_users_out = True"):
+    with pytest.raises(AssertionError, match="Undeclared does not declare leaves_users_out = True"):
         check_leaves_users_out(Undeclared, dense)
-    with pytest.raises(AssertionError, match="comes fitted"):
+    with pytest.raises(AssertionError, match="Memory cannot be refitted"):
         check_leaves_users_out(Memory(sr.count_precedence(dense)), dense)

@@ -100,11 +100,11 @@ KINDS = [
         f"drift since. {LATER}"),
     ),
     (
-        "live", {"user": 7}, "live", "users whose events are judged",
-        ("In the long run, at most 10% of judged events lie outside their sets, with each user and "
-        "day counted once: no event has been judged yet. Assumes nothing about the stream; judged "
-        "are items new to the user that the model knows. Statistics are current; the threshold "
-        "that is adapted is from TODAY."),
+        "live", {"user": 7}, "live", "users whose events are evaluated",
+        ("In the long run, at most 10% of evaluated events lie outside their sets, with each user "
+        "and day counted once: no event has been evaluated yet. Assumes nothing about the stream. "
+        "Evaluated are items new to the user that the model knows. Counts are current; the fitted "
+        "threshold curve is from TODAY."),
     ),
 ]  # fmt: skip
 
@@ -123,7 +123,7 @@ def test_the_sentence_of_each_kind(models, name, request_, kind, covers, sentenc
 
 def test_the_guarantee_to_all_is_of_each_segment(models):
     model = models["segments"]
-    found = model.guarantee_to_all(model.options(confidence=0.8))
+    found = model.model_.guarantee_to_all(model.model_.options(confidence=0.8))
     assert str(found) == recall(80, 227, "users of each segment")
 
 
@@ -146,7 +146,7 @@ def test_a_truncated_set_has_none(models, options, reason):
     short = model.recommend(user=7, confidence=0.8, **options).guarantee
     assert (short.holds, short.reason, short.full) == (False, reason, full)
     assert str(short) == f"No guarantee: {reason}. The full set has: {recall(80, 226)}"
-    to_all = model.guarantee_to_all(model.options(confidence=0.8, **options))
+    to_all = model.model_.guarantee_to_all(model.model_.options(confidence=0.8, **options))
     assert (to_all.holds, to_all.reason) == (False, reason)
     assert to_all.full == model.model_.guarantee_to_all(model.model_.options(confidence=0.8))
 
@@ -200,7 +200,7 @@ def test_groups(models, films):
     merged = models["item"].recommend(**group, confidence=0.4).guarantee
     assert (merged.kind, merged.covers, merged.holds) == ("item", "this group", True)
     found = models["recall"].recommend(**group, confidence=0.8).guarantee
-    assert (found.kind, found.covers) == ("recall", "groups of 3 formed at random")
+    assert (found.kind, found.covers) == ("recall", "random groups of 3")
     hit = models["recall"].recommend(**group, confidence=0.8, group_guarantee="hit-any").guarantee
     assert hit.kind == "hit"
 

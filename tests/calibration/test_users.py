@@ -115,7 +115,7 @@ def test_the_level_of_an_item_equals_that_of_an_assessment(statistics, settings)
 
 def test_a_precision_guarantee_has_no_levels(statistics):
     model = sr.PopulationConformal("CM12", guarantee="precision").fit(statistics)
-    with pytest.raises(NotSupportedError, match="no level"):
+    with pytest.raises(NotSupportedError, match=r"has no entry confidences\. Use recommend"):
         model.model_.level(Query.of_user(statistics.interactions, 1), 2)
 
 

@@ -40,7 +40,7 @@ def test_describe_prints_counts_and_the_strongest_pairs(run, write):
     assert done.code == 0
     assert done.err.startswith("Next: surerec fit ")
     assert f"--titles {titles}" in done.err
-    assert "of titles has no interactions and was skipped" in done.out
+    assert "1 title has no interactions and was skipped" in done.out
     assert "of 9 users who consumed Thing A, 9 consumed Thing B later, 0 before" in done.out
 
 

@@ -33,9 +33,10 @@ def test_fit_saves_the_user_level_default_first(cli, log):
     done = cli("fit", "shop.csv", "model")
     assert (done.code, done.out) == (0, "")
     assert list(load_all(at / "model")) == ["recall-cm12", "icrs12"]
-    guarantee = "keeps 90% of items new to the user that they will consume"
-    assert f"recall-cm12  {guarantee} (default)" in done.err
-    assert f"icrs12       {guarantee}, if their taste stands still" in done.err
+    recall = "contains 90% of the new items a user consumes next, on average"
+    item = "contains each new item a user consumes next with probability 90%"
+    assert f"  recall-cm12  {recall} (default)\n" in done.err
+    assert f"  icrs12       {item}\n" in done.err
     assert re.search(r"^Fitted in [\d.]+ s(: [\w ,.]+)?\.$", done.err, re.MULTILINE)
     assert "by recall-cm12" in cli("recommend", "model", "--user", "c7").out
 
@@ -77,13 +78,13 @@ def test_audit_names_the_number_of_missing_users(cli, log):
     done = cli("audit", "shop.csv")
     assert done.code == 2
     said = " ".join(done.err.split())
-    assert re.search(r"\b15 users .*10 items.*\b20\b.*\b5\b", said)
+    assert re.search(r"\b20 users with 10 items or more; these data have 15 users\. Add", said)
 
 
 @pytest.mark.parametrize(
     ("n_users", "n_items", "says"),
     [
-        (40, 4, "no user has 5 known items and a future; the longest profile has 4"),
+        (40, 4, "no user has 5 known items and held-out items; the longest history has 4"),
         (
             6,
             10,

@@ -25,8 +25,9 @@ def test_columns_are_read_by_their_names(cli, log):
     request = ("describe", log)
     refused = cli(*request)
     assert refused.code == 2
-    assert re.search(r"no user or item or time column among 'wer', 'was', 'wann'; .*--user-column",
-                     refused.err)  # fmt: skip
+    assert "no user or item or time column among 'wer', 'was', 'wann'. Pass" in refused.err
+    assert "--user-column NAME" in refused.err
+    assert '--time-column "" if the rows are in time order' in refused.err
     assert re.search(r"Users +120", cli(*request, *COLUMNS).out)
 
 
@@ -36,7 +37,7 @@ def test_reproduce_reads_named_columns_and_checks_them_on_resume(cli, log, tmp_p
     assert "no user or item or time column" in cli(*request).err
     assert "no time column among" in cli(*request, "--overwrite", *COLUMNS[:4]).err
     assert "no time column among" in cli(*request, "--resume", *COLUMNS[:4]).err
-    assert "was begun with other settings" in cli(*request, "--resume", *COLUMNS).err
+    assert "was started with other settings" in cli(*request, "--resume", *COLUMNS).err
 
 
 @pytest.mark.parametrize(

@@ -191,7 +191,7 @@ def test_several_users_are_a_group(run, answer, shop):
     model, pair = sr.load(shop.at / "model"), shop.users[:2]
     words = ("--user", pair[0], "--user", pair[1])
     done = run(*GROUP, *words)
-    assert "items new to every member that any member" in done.out
+    assert "items new to every member, if any, that any member" in done.out
     picks = model.recommend(group=pair, confidence=0.8)
     assert f"least served: {picks.least_served}" in done.out
     expected = model.recommend(group=pair, confidence=0.8, group_guarantee="all")
@@ -271,7 +271,7 @@ def test_calibrating_on_groups_is_saved(run, shop, tmp_path):
     assert "similar groups of 2" in done.err
     assert sr.load(tmp_path / "other").model_.groups.sizes == (2,)
     given = run("groups", tmp_path / "other", "--groups", "groups.csv")
-    assert "2 groups such as those given, of up to 3" in given.err
+    assert "2 groups like the given ones, of up to 3" in given.err
 
 
 # What is refused.
@@ -300,8 +300,8 @@ ONE, TO_FILE = ("recommend", "model", "--user", "7"), ("recommend", "model", "--
         ((*TO_FILE, "--histories", "a", "--users", "b"), "cannot be combined"),
         (("recommend", "model", "--groups", "groups.csv", "--user", "1"), "cannot be combined"),
         (("recommend", "model", "--history", "1,2", "--times", "5,soon"), "is 'soon'; it must be"),
-        ((*ONE, "--at", "5"), "--at on the command line"),
-        ((*ONE, "--group-guarantee", "any"), "A group of one"),
+        ((*ONE, "--at", "5"), "Error: --at needs a history: a user of the data has times"),
+        ((*ONE, "--group-guarantee", "any"), "group has one member. Pass at least two"),
         (("groups", "icrs3"), "has no user-level calibration"),
     ],
 )

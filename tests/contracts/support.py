@@ -108,7 +108,7 @@ class Case:
     fit: object
 
     @property
-    def asked(self):
+    def request(self):
         """The level to ask at."""
         levels = {"ranking": {}, "precision": {"precision": 0.2}}
         return levels.get(self.guarantee, {"confidence": LEVEL})
@@ -159,13 +159,13 @@ def cases():
 
 def of_user(case, _):
     """Ask for a user of the data."""
-    return case.model.recommend(case.user, **case.asked).guarantee
+    return case.model.recommend(case.user, **case.request).guarantee
 
 
 def of_history(case, _):
     """Ask for a new user."""
     segment = {"segment": "even"} if "segment" in case.guarantee else {}
-    return case.model.recommend(history=HISTORIES[0], **segment, **case.asked).guarantee
+    return case.model.recommend(history=HISTORIES[0], **segment, **case.request).guarantee
 
 
 def short_list(case, _):
@@ -192,26 +192,26 @@ def explained(case, _):
 def item_list(case, _):
     """Calibrate on an item list, and ask for it."""
     case.model.add_item_list("tonight", DATA.items.ids[:30].to_list())
-    return case.model.recommend(case.user, item_list="tonight", **case.asked).guarantee
+    return case.model.recommend(case.user, item_list="tonight", **case.request).guarantee
 
 
 def group(case, _):
     """Ask for a group: of users, or of new ones."""
-    found = case.model.recommend(group=case.users[:2], **case.asked).guarantee
-    return found if found.holds else case.model.recommend(group=HISTORIES, **case.asked).guarantee
+    found = case.model.recommend(group=case.users[:2], **case.request).guarantee
+    return found if found.holds else case.model.recommend(group=HISTORIES, **case.request).guarantee
 
 
 def folder(case, place):
     """Save it and load it again, without giving the scorer."""
     case.model.save(place / "model")
     back = sr.load(place / "model")
-    alike = back.recommend(case.user, **case.asked).items == of_items(case)
+    alike = back.recommend(case.user, **case.request).items == of_items(case)
     return YES if alike else "loaded it answers otherwise"
 
 
 def of_items(case):
     """Return the items of the covered user."""
-    return case.model.recommend(case.user, **case.asked).items
+    return case.model.recommend(case.user, **case.request).items
 
 
 def served(case, place):
@@ -221,7 +221,7 @@ def served(case, place):
     from surerec.serving._schemas import RecommendRequest  # noqa: PLC0415
 
     case.model.save(place / "model")
-    asked = RecommendRequest(user=case.user, **case.asked)
+    asked = RecommendRequest(user=case.user, **case.request)
     rows = load(place / "model").answer(recommend, asked)["items"]
     alike = [row["item_id"] for row in rows] == of_items(case)
     return YES if alike else "over HTTP it answers otherwise"
@@ -231,7 +231,7 @@ def live(case, place):
     """Make it live, and ask after an event."""
     with Live.create(place / "live", case.model) as model:
         model.observe([{"user": case.user, "item": of_items(case)[0]}])
-        model.recommend(case.user, **case.asked)
+        model.recommend(case.user, **case.request)
     return YES
 
 
@@ -280,18 +280,18 @@ def page(found):
     reasons = list(dict.fromkeys(said for said in found.values() if said != YES))
     mark = {YES: "✓", **{said: f"[{n}](#r{n})" for n, said in enumerate(reasons, start=1)}}
     head = ["Scorer", "Guarantee", *SURFACES]
-    lines = [" | ".join(head), " | ".join("---" for _ in head)]
+    lines = ["|".join(head), "|".join("---" for _ in head)]
     rows = dict.fromkeys((scorer, guarantee) for scorer, guarantee, _ in found)
     for scorer, guarantee in rows:
         cells = [mark[found[scorer, guarantee, surface]] for surface in SURFACES]
-        lines.append(" | ".join((scorer, guarantee, *cells)))
-    table = "\n".join(f"| {line} |" for line in lines)
+        lines.append("|".join((scorer, guarantee, *cells)))
+    table = "\n".join(f"|{line}|" for line in lines)
     notes = "\n".join(f'{n}. <a id="r{n}"></a>{said}' for n, said in enumerate(reasons, start=1))
     return f"""# What works with what
 
-✓: the request is answered, and with a guarantee where the column has one. A number is the reason
-why not, in the words of the code. `python -m tests.contracts.support` writes this page: it asks for
-every cell on small synthetic data.
+✓: the request is answered, with a guarantee where the column has one. A number is the reason why
+not, in the words of the code. `python -m tests.contracts.support` writes this page by making every
+request on small synthetic data.
 
 - *user*: a user of the data. *new user*: `history=`. *short list*: `k=`, with the probability of a
   hit.

@@ -8,9 +8,9 @@ from tests.contracts.support import PAGE, SURFACES, YES, ask, cases
 
 CASES = {(case.scorer, case.guarantee): case for case in cases()}
 ROWS = [
-    [cell.strip() for cell in line.strip("| \n").split(" | ")]
+    line.strip("|").split("|")
     for line in PAGE.read_text().splitlines()
-    if line.startswith("| ") and not line.startswith(("| ---", "| Scorer"))
+    if line.startswith("|") and not line.startswith(("|---", "|Scorer"))
 ]
 REASONS = dict(re.findall(r'^\d+\. <a id="r(\d+)"></a>(.*)$', PAGE.read_text(), re.MULTILINE))
 QUICK = [

@@ -196,5 +196,6 @@ def test_an_invalid_text_raises(text, message):
 
 
 def test_reading_options_raise_for_synthetic_data():
-    with pytest.raises(InputError, match="--rating-above says how a file is read"):
+    said = r"--rating-above applies to files, and synthetic:.* is synthetic; drop --rating-above"
+    with pytest.raises(InputError, match=said):
         opt.read("synthetic:random_state=1", rating_above=3.0)

@@ -121,9 +121,9 @@ def test_a_fitted_scorer_is_rejected(films):
     with pytest.raises(sr.InputError, match="CM12 is already fitted and cannot be refitted"):
         backtest(films, fitted, TemporalSplit(DAYS))
     found = audit(films, fitted, n_users=40, window=DAYS)
-    assert found.calendar is None
+    assert found.windows is None
     assert any(
-        "The calendar is left out: the scorer CM12 is already fitted" in why
+        "The temporal split is left out: the scorer CM12 is already fitted" in why
         for why in found.skipped
     )
 

@@ -159,5 +159,5 @@ def test_damaged_key_files(tmp_path, content):
     path = tmp_path / "keys.json"
     path.touch(0o600)
     path.write_bytes(content)
-    with pytest.raises(sr.InputError, match="is no file of API keys, or a damaged one"):
+    with pytest.raises(sr.InputError, match="is not a file of API keys, or is damaged"):
         KeyFile(path).read()

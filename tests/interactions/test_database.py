@@ -182,7 +182,7 @@ def test_recommend_all_writes_a_table(address, cli, tmp_path):
     assert "Pass --overwrite" in cli(*asked, "--table", "picks").err
     assert "is not a table name" in cli(*asked).err
     wrong = cli("recommend", tmp_path / "model", "--all", "--output", "x.csv", "--table", "picks")
-    assert "are for databases" in wrong.err
+    assert "--overwrite apply to databases; pass a database address as --output" in wrong.err
 
 
 def test_a_failed_connection_is_reported_without_the_password(tmp_path):

@@ -172,7 +172,7 @@ def test_too_few_users_are_refused():
 def test_explanations_name_features(model):
     why = model.explain(user=7, item=model.recommend(user=7, confidence=0.8).items[0])
     assert why.contributions[0].feature in FEATURES.values()
-    assert "What moved its log-odds most: " in str(why)
+    assert "Largest effects on its log-odds: " in str(why)
     formula = sr.InductiveConformal("CM12").fit(model.statistics_)
     assert formula.explain(user=7, item=why.item).contributions == ()
 

@@ -117,7 +117,7 @@ def test_item_lists_return_with_a_refit_after_a_calibration_user_is_forgotten(fi
     )
     with Live.create(tmp_path / "shop", model, refit=False) as live:
         live.forget(films.users[int(model.calibration_.users[0])])
-        with pytest.raises(InputError, match="no list 'stock'"):
+        with pytest.raises(InputError, match="no item list 'stock'"):
             live.recommend(films.users[5], item_list="stock")
         live.refit()
         assert "'stock'" in str(live.recommend(films.users[5], item_list="stock").guarantee)

@@ -69,11 +69,11 @@ def test_status_reports_user_days_and_the_heaviest_users(cli, shop):
         n = live.observe([{"user": 7, "item": item} for item in items]).evaluated
     assert n
     shown = cli("live", "status", shop, "--heaviest").out
-    assert f"{n} judged (items new to the user) on 1 user day" in shown
-    assert "The heaviest 1% of users sent 100% of today's judged events." in shown
-    assert f"7: {n} judged today, 100%" in shown
+    assert f"{n} evaluated (items new to the user) on 1 user day" in shown
+    assert "The heaviest 1% of users sent 100% of today's evaluated events." in shown
+    assert f"7: {n} evaluated today, 100%" in shown
     said = json.loads(cli("live", "status", shop, "--heaviest", "--json").out)
-    assert said["heaviest_users"] == [{"user_id": "7", "judged": n, "share": 1.0}]
+    assert said["heaviest_users"] == [{"user_id": "7", "evaluated": n, "share": 1.0}]
     assert (said["n_user_days"], said["heaviest_share"]) == (1, 1.0)
     assert len(said["observed_by_user_day"]) == 3
 
@@ -105,20 +105,20 @@ def test_ingest_reads_json_lines_and_csv(cli, shop, write, monkeypatch, given, l
         (None, "line 1: the event has more than 1,048,576 characters"),
         ("user,item\n1\n", "line 2: the row and the header have different numbers of cells"),
         ('{"user": 1, "item": 2}\nnonsense\n', "line 2: not a JSON object"),
-        ("user,item,film\n1,2,3\n", "line 2 has the field 'film'"),
+        ("user,item,film\n1,2,3\n", "line 2 has the unknown field 'film'"),
         ("user,colour\n1,2\n", "line 1: neither a JSON object nor a CSV header"),
         ("nonsense\n", "line 1: neither a JSON object nor a CSV header"),
         ("\n7,11\n", "line 2: neither a JSON object nor a CSV header"),
         ("user,user_id,item\n1,1,2\n", "line 1: a column name appears twice"),
-        ("user,item,time\n1,2,yesterday\n", "line 2: the time is 'yesterday'; it must be an ISO"),
+        ("user,item,time\n1,2,yesterday\n", "line 2: cannot parse time 'yesterday'. Use an ISO"),
         (
             "user,item,time\n1,2,3\n\n1,2,2999-01-01\n",
             "line 4: the time 2999-01-01T00:00:00+00:00 is more than 5 minutes ahead of",
         ),
-        ("user,item\n1,2\nann,2\n", "line 3: The user 'ann' cannot be taken in: this model's"),
+        ("user,item\n1,2\nann,2\n", "line 3: The user 'ann' is not a valid id. User ids"),
         (b"user,item\n\xff,2\n", "not valid UTF-8"),
         ('{"user": 7, "item": 8, "id": ' + "[" * 100_000, "line 1: not a JSON object"),
-        ('{"user": ' + "[" * 900 + "]" * 900 + ', "item": 8}', "line 1: the user is "),
+        ('{"user": ' + "[" * 900 + "]" * 900 + ', "item": 8}', "line 1: user is "),
         ("user,item\n7," + "8" * 131_073 + "\n", "line 2: invalid CSV (field larger"),
         ("user,item\n7,8\n" + "9" * (1 << 20) + "1\n", "line 3: the event has more than 1,048,576"),
         ('user,item\n7,"' + '\n","' * 300_000, "the event has more than 1,048,576 characters"),

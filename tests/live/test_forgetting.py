@@ -127,6 +127,9 @@ def test_a_model_is_served_without_its_first_user(orders, tmp_path) -> None:
     served = load(tmp_path / "shop")
     try:
         assert repr(orders.users[0]) not in str(served.card)
-        assert "10% is outside" in served.card["recommenders"][0]["guarantee"]["sentence"]
+        assert (
+            "at most 10% of evaluated events lie outside"
+            in served.card["recommenders"][0]["guarantee"]["sentence"]
+        )
     finally:
         served.close()

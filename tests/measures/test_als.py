@@ -193,7 +193,7 @@ def test_a_saved_model_recommends_without_implicit(films, kind, tmp_path, monkey
         assert here.to_frame().equals(there.to_frame())
     user = films.users[7]
     why = opened.explain(user, item=opened.recommend(user, confidence=0.8).items[0])
-    assert "What moved its preference most: similarity to " in str(why)
+    assert "Largest effects on its preference: similarity to " in str(why)
 
 
 def test_recalibration_trains_with_the_same_settings(films):

@@ -275,7 +275,7 @@ def test_users_who_are_left_out_are_named(films):
             "no user column among 'who', 'item'",
         ),
         ({"histories": pl.DataFrame({"user": [1], "what": [2]})}, "no item column"),
-        ({"histories": 7}, "not from int"),
+        ({"histories": 7}, "cannot be read from int. Pass a path"),
         ({"users": [1], "histories": {1: [2]}}, "Both users and histories="),
         ({"users": [1], "leave_out": True}, "leave_out= needs histories="),
         ({"users": [12345]}, "^There is no user 12345"),

@@ -155,7 +155,7 @@ def test_precision_holds_for_other_users(films):
         if len(picks):
             shares.append(np.mean([item in later for item in picks.items]))
     assert np.mean(shares) >= 0.3 - 0.03
-    said = float(str(picks.guarantee).split("singly. ")[1].split("%")[0]) / 100
+    said = float(str(picks.guarantee).split("shown any (")[1].split("% are)")[0]) / 100
     assert abs(len(shares) / len(others) - said) < 0.12
 
 
@@ -511,7 +511,10 @@ def test_item_lists_need_names_of_their_own(films):
     model = sr.PopulationConformal("CM12").fit(films, item_lists=lists)
     state = model.model_.state()
     assert state.texts["list1_list_name"] == "more"
-    for name, why in (("some", "one name twice"), ("in stock", "is not a valid name")):
+    for name, why in (
+        ("some", "item lists lack names or share one"),
+        ("in stock", "is not a valid name"),
+    ):
         forged = state | State(texts={"list1_list_name": name})
         with pytest.raises(ValueError, match=why):
             model._restore(model.statistics_, forged)

@@ -41,21 +41,21 @@ def same_rows(folder, expected):
 
 
 def test_rows_of_all_users_and_of_groups_are_those_of_memory(spark, films, tmp_path):
-    # Rows of counts are partly held and partly counted when request for.
+    # Rows of counts are partly held and partly counted when requested.
     counts = sr.count_precedence(films, strategy="bounded", memory=20_000)
     model = sr.PopulationConformal("CM12").fit(counts).calibrate_groups((2, 3))
     model.save(tmp_path / "model")
     users = films.users.ids.to_list()
     groups = {f"g{n}": users[3 * n : 3 * n + 2 + n % 2] for n in range(40)}
     request = {"confidence": 0.8, "k": 5}
-    options = model.options(**request)
+    options = model.model_.options(**request)
     for name, given, expected, guarantee in (
-        ("all", {}, model.recommend_many(**request), model.guarantee_to_all(options)),
+        ("all", {}, model.recommend_many(**request), model.model_.guarantee_to_all(options)),
         (
             "groups",
             {"groups": groups},
             model.recommend_groups(groups, **request),
-            model.guarantee_to_groups(groups, options),
+            model.model_.guarantee_to_groups(groups, options),
         ),
     ):
         place = tmp_path / "picks" / name

@@ -316,9 +316,9 @@ class FittedModel(ModelParts):
         >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, random_state=1)
         >>> model = sr.InductiveConformal().fit(films).model_
         >>> print(model.guarantee_to_all(model.options(confidence=0.5)))
-        An item new to the user that they will consume is left out with probability at most 0.5.
-        Assumes that the user's calibration items and the items consumed next are exchangeable. It
-        holds less well the more tastes drift.
+        An item new to the user that they consume next is left out with probability at most 50%.
+        Assumes that the user's calibration items and future items are exchangeable. Drift of the
+        user's taste weakens it.
         """
         calibration = self.calibration_for(options)
         found = self._guarantee(calibration, options)

@@ -158,10 +158,10 @@ class PopulationConformal(Recommender):
         >>> model = sr.PopulationConformal(segments="country").fit(films, user_segments=country)
         >>> history = films.items.ids[:6].to_list()
         >>> print(model.recommend(history=history, segment="DE", confidence=0.8).guarantee)
-        Of the last 40% of items new to the user that they consume, at most 20% is left out on
-        average over users with country 'DE'. Assumes users exchangeable with the 75 calibration
-        users (2020-03-10 to 2021-12-30) and no drift since. The scores also used later
-        interactions of other users.
+        Recall of at least 80% on average over users with country 'DE': the set contains at least
+        80% of what a user consumes next (the last 40% of a history, without repeats). Assumes
+        users exchangeable with the 75 calibration users (2020-03-10 to 2021-12-30) and no drift
+        since. Scores used later interactions of other users.
         """
         self._validate()
         statistics = as_statistics("fit", data)

@@ -92,9 +92,7 @@ def refuse_times(times: Any, at: Any, why: str) -> None:
     """Raise InputError if `times` or `at` is given without a history."""
     for name, value in (("times", times), ("at", at)):
         if value is not None:
-            raise InputError(
-                f"{name}= (--{name}) needs a history: {why}. Omit it, or pass history=."
-            )
+            raise InputError(f"{name}= needs a history: {why}. Omit it, or pass history=.")
 
 
 def assumed_of(scorer: Scorer, *queries: Query) -> str:

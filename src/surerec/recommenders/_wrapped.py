@@ -514,9 +514,10 @@ def wrap(model: Any, **settings: Any) -> WrappedRecommender:
     >>> sure = sr.wrap(Popular()).fit(films)
     >>> picks = sure.recommend(history=films.profile(7)["item_id"], confidence=0.8)
     >>> print(picks.guarantee)
-    Of the last 40% of items new to the user that they consume, at most 20% is left out on average
-    over users whom the model was not fitted on. Assumes users exchangeable with the ... calibration
-    users (... to ...) and no drift since. The scores also used later interactions of other users.
+    Recall of at least 80% on average over users whom the model was not fitted on: the set contains
+    at least 80% of what a user consumes next (the last 40% of a history, without repeats). Assumes
+    users exchangeable with the ... calibration users (... to ...) and no drift since. Scores used
+    later interactions of other users.
     """
     kept: dict[str, Any] = {
         name: list(value) if isinstance(value, Iterator) else value
