@@ -42,7 +42,7 @@ def test_settings_can_be_changed_and_chained():
             "threshold is 'half'; choose one of rank, score",
         ),
         (sr.PopulationConformal, {"horizon": 0}, "horizon is 0"),
-        (sr.PopulationConformal, {"horizon": 500}, "no user has 5 known items and a future"),
+        (sr.PopulationConformal, {"horizon": 500}, "no user has 5 known items and held-out items"),
         (sr.PopulationConformal, {"segments": 0}, "segments is 0"),
         (sr.PopulationConformal, {"window": -1}, "window is -1"),
         (sr.PopulationConformal, {"measure": "CM99"}, "no measure 'CM99'"),
@@ -58,7 +58,7 @@ def test_impossible_settings_are_refused_when_fitting(make, wrong, says):
 @pytest.mark.parametrize("make", EVERY)
 @pytest.mark.parametrize("data", [None, 7, "ml-100k", [[0, 1], [1, 0]]])
 def test_only_interactions_and_statistics_can_be_fitted(make, data):
-    with pytest.raises(sr.InputError, match="Interactions"):
+    with pytest.raises(sr.InputError, match="Interactions|Use load_dataset"):
         make().fit(data)
 
 

@@ -59,8 +59,8 @@ def store(folder, statistics, arrays, kind):
 @pytest.mark.parametrize(
     ("kind", "name", "why"),
     [
-        ("PopulationConformal", "calibration_users", r"texts of 'x' do not fit it \(.*\); save"),
-        ("InductiveConformal", "a", r"do not fit it \(InductiveConformal: unexpected 'a'\)"),
+        ("PopulationConformal", "calibration_users", r"state of 'x' is invalid \(.*\). Save it again"),
+        ("InductiveConformal", "a", r"is invalid \(InductiveConformal: unexpected 'a'\)"),
     ],
 )
 def test_invalid_state_is_reported(tmp_path, statistics, kind, name, why):

@@ -207,8 +207,8 @@ def test_notebooks_show_a_table_with_bars_and_the_guarantee(model, titled):
 @pytest.mark.parametrize(
     ("library", "ask", "says"),
     [
-        ("pandas", lambda picks: picks.to_pandas(), "needs pandas: pip install pandas"),
-        ("matplotlib", lambda picks: picks.plot(), "needs matplotlib: pip install"),
+        ("pandas", lambda picks: picks.to_pandas(), "needs pandas. Run pip install pandas"),
+        ("matplotlib", lambda picks: picks.plot(), "needs matplotlib. Run pip install"),
     ],
 )
 def test_without_the_library_a_sentence_says_which(model, titled, monkeypatch, library, ask, says):

@@ -116,7 +116,7 @@ def test_segments_survive_recalibration_and_audit(two):
     assert "users with segment 'sure'" in str(other.recommend(4, confidence=0.8).guarantee)
     again = refitted(model, sr.count_precedence(films), threshold="rank")
     assert again.model_.segments.names == ("odd", "sure")
-    assert len(audit(model).groups)
+    assert len(audit(model).segments)
 
 
 def test_histories_need_the_segment_column(two):

@@ -253,7 +253,7 @@ def test_group_explanations_and_merged_p_values(client, films, users):
     assert answer == {**expected, "recommender": "sets"}
     options = {"recommender": "icrs12", "group_guarantee": "maximum", "confidence": 0.6}
     answer = post(client, "recommendations", group=members, **options)  # any size
-    assert "someone of this group" in answer["guarantee"]["sentence"]
+    assert "some member of this group" in answer["guarantee"]["sentence"]
     assert answer["items"][0]["p_value"] > 0.4
 
 
@@ -266,7 +266,7 @@ def group(*members):
     [
         ({"user": 7, "precision": 0.2}, 409, "guarantees recall, not precision"),
         ({"user": 7, "recommender": "precise", "precision": 0.995}, 409, "cannot be guaranteed"),
-        ({"user": 7, "recommender": "precise"}, 409, "This recommender promises precision"),
+        ({"user": 7, "recommender": "precise"}, 409, "This recommender guarantees precision"),
         ({"user": 7, "item_list": "none"}, 409, "There is no item list 'none'. Use one of 'some'."),
         ({"history": [1, 2], "segment": "DE"}, 409, "segment"),
         ({"history": [1, 2], "times": [5]}, 422, "times has 1 values and history"),

@@ -256,7 +256,7 @@ def test_the_address_contains_the_state(open_page, server, at_80):
     slide(page, 70)
     page.select_option("#recommender", "icrs3")
     page.wait_for_function("location.hash.includes('icrs3') && location.hash.includes('0.7')")
-    expect(page.locator("#guarantee")).to_contain_text("0.3")
+    expect(page.locator("#guarantee")).to_contain_text("30%")
     other = open_page(page.url)
     assert texts(other, "#items .title") == texts(page, "#items .title")
     assert other.locator("#confidence-value").text_content() == "70%"
