@@ -59,7 +59,7 @@ def store(folder, statistics, arrays, kind):
 @pytest.mark.parametrize(
     ("kind", "name", "why"),
     [
-        ("PopulationConformal", "calibration_users", r"state of 'x' is invalid \(.*\). Save it again"),
+        ("PopulationConformal", "calibration_users", r"of 'x' is invalid \(.*\). Save it again"),
         ("InductiveConformal", "a", r"is invalid \(InductiveConformal: unexpected 'a'\)"),
     ],
 )
