@@ -34,7 +34,9 @@ def test_fit_saves_the_user_level_default_first(cli, log):
     assert (done.code, done.out) == (0, "")
     assert list(load_all(at / "model")) == ["recall-cm12", "icrs12"]
     recall = "contains 90% of the new items a user consumes next, on average"
-    item = "contains each new item a user consumes next with probability 90%"
+    item = (
+        "contains each new item a user consumes next with probability 90%, if tastes do not drift"
+    )
     assert f"  recall-cm12  {recall} (default)\n" in done.err
     assert f"  icrs12       {item}\n" in done.err
     assert re.search(r"^Fitted in [\d.]+ s(: [\w ,.]+)?\.$", done.err, re.MULTILINE)
@@ -112,7 +114,7 @@ ITEM = "contains each new item a user consumes next with probability 80%"
         ("recall-cm3", "contains 80% of the new items a user consumes next, on average"),
         ("hit-cm3", "contains a new item that the user consumes next, for 80% of users"),
         ("precision-cm3", "shows a short list of new items, of which a stated share is consumed"),
-        ("icrs3", ITEM),
+        ("icrs3", f"{ITEM}, if tastes do not drift"),
         ("crs-max", f"{ITEM} (older method, not proven)"),
         ("precedence-mining", "ranks items, without a guarantee"),
     ],

@@ -167,7 +167,8 @@ class ItemCalibration(SplitCalibration):
 
     def headline(self, confidence: float) -> str:
         """Return a short description of the guarantee."""
-        return f"contains each new item a user consumes next with probability {confidence:.0%}"
+        contains = f"contains each new item a user consumes next with probability {confidence:.0%}"
+        return f"{contains}, if tastes do not drift"
 
     def assess(
         self,

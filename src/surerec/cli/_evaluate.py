@@ -39,7 +39,7 @@ _REPLAY: Final = {
     "retrain": Option(float, "Days between two trainings of a learned measure.", 30.0),
     "window": Option(float, "Days of events that calibrate.", 30.0),
     "step": Option(float, "Step by which an error moves a threshold.", 0.01),
-    "min_history": Option(int, "Shortest history whose events are judged.", 5),
+    "min_history": Option(int, "Shortest history whose events are evaluated.", 5),
     "ties": Option(Literal["order", "strict"], opt.TIES, "order"),
 }
 _SUMMARY: Final = {
@@ -186,7 +186,7 @@ def replay(
                 "Of recalibrated", "All or nothing")  # fmt: skip
     stdout().print(table(headings, rows, slice(2, None)))
     messages().print(
-        f"Replayed {len(played.times):,} judged events in {perf_counter() - clock:.0f} s; wrote "
+        f"Replayed {len(played.times):,} evaluated events in {perf_counter() - clock:.0f} s; wrote "
         f"{plain(str(output))}."
     )
 

@@ -23,7 +23,7 @@ DEFAULT_STEP: Final = 0.01
 
 
 class UserDay(NamedTuple):
-    """The judged events of one user on one day.
+    """The evaluated events of one user on one day.
 
     Examples
     --------
@@ -163,7 +163,7 @@ class AdaptiveLevel:
         level : float
             Level of the event's item.
         so_far : UserDay, optional
-            Earlier judged events of the same user and day; by default none.
+            Earlier evaluated events of the same user and day; by default none.
         """
         missed = self.missed(level)
         shares = so_far.after(missed).shares()

@@ -297,7 +297,7 @@ class WrappedRecommender(Recommender):
         return WrappedMeasure(adapter, by_user=covers == "fit")
 
     def _adapter(self, *, again: bool = False) -> Adapter:
-        """Return the adapter of the model; `again` adapts it anew, except lists, read once."""
+        """Return the adapter of the model; `again` adapts it once more, but not lists."""
         given = (self.model, self.items, self.users, self.name)
         kept = self._adapted
         if (
