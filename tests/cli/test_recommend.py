@@ -52,7 +52,7 @@ def test_json_is_what_python_answers(answer, shop, name, words, options):
 def test_short_lists_rankings_and_unseen_items(run, answer):
     shown = run("recommend", "model", "--user", "9", "--k", "10").out
     assert "10 of " in shown
-    assert "that the user consumes at least 1 of these 10 items" in shown
+    assert "Hits: at least 1 with probability" in shown
     found = answer("recommend", "mining", "--user", "7", "--k", "3")["items"]
     assert (len(found), "p_value" in found[0]) == (3, False)
     done = run("recommend", "icrs3", "--history", "1,2,900", "--confidence", "0.4")

@@ -118,13 +118,13 @@ def recommendations(console: Console, picks: RecommendationSet, n_shown: int) ->
 
 def _hits(picks: RecommendationSet) -> str:
     """Return a sentence with the probabilities of hits."""
-    sentences = [
-        f"{probability:.1%} that the user consumes at least {n} of these {len(picks)} items"
+    at_least = [
+        f"at least {n} with probability {probability:.1%}"
         for n, probability in enumerate(picks.hit_probabilities, start=1)
         if probability is not None
     ]
     expected = f"; {picks.expected_hits:.2f} expected" if picks.expected_hits is not None else ""
-    return f"{', '.join(sentences)}{expected}. {picks.about_hit_probability}"
+    return f"{', '.join(at_least)}{expected}. {picks.about_hit_probability}"
 
 
 def _number(row: Mapping[str, Any], name: str) -> str:
