@@ -195,8 +195,8 @@ def page() -> str:
     ]
     for name, section in sections().items():
         lines += ["", f"## {name}", "", f"{section.about}.", ""]
-        lines += ["| Python | Command line | HTTP | Note |", "|---|---|---|---|"]
-        lines += [f"| {' | '.join(cells)} |" for _, *cells in rows(name, section)]
+        lines += ["|Python|Command line|HTTP|Note|", "|---|---|---|---|"]
+        lines += [f"|{'|'.join(cells)}|" for _, *cells in rows(name, section)]
     return "\n".join(lines) + "\n"
 
 
