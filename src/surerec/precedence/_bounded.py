@@ -314,7 +314,6 @@ class BoundedRows(RowStore):
     """
 
     kind = "bounded"
-    keeps_rows = True
 
     def __init__(
         self, following: Spans, preceding: Spans, held: dict[Direction, HeldRows], cache_bytes: int

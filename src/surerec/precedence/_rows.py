@@ -163,8 +163,6 @@ class RowStore(ABC):
     """Name of the strategy in a model folder; None if it cannot be saved."""
     holds_all: ClassVar[bool] = False
     """Whether all rows are in memory as matrices."""
-    keeps_rows: ClassVar[bool] = False
-    """Whether recent rows are cached, so that reading them again is cheap."""
     has_counts: ClassVar[bool] = True
     """Whether there are counts."""
 
