@@ -1,6 +1,5 @@
 import os
 import stat
-import threading
 
 import pytest
 
@@ -80,19 +79,6 @@ def test_links_in_a_circle_are_refused_and_stay(tmp_path):
         write(one)
     assert one.is_symlink()
     assert other.is_symlink()
-
-
-@posix
-def test_a_pipe_is_written_to_and_stays(tmp_path):
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    read = []
-    reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
-    reader.start()
-    write(pipe, "through")
-    reader.join(10)
-    assert read == ["through"]
-    assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
 @posix

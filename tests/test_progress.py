@@ -139,13 +139,6 @@ def test_verbose_is_not_saved(films, tmp_path):
     assert picks.equals(same)
 
 
-def test_an_invalid_verbose_is_refused(films):
-    with pytest.raises(sr.SurerecError, match="verbose is 'yes'"):
-        sr.PopulationConformal(verbose="yes").fit(films)
-    with pytest.raises(sr.SurerecError, match="verbose is -1"):
-        sr.InductiveConformal().set_params(verbose=-1)
-
-
 @pytest.mark.parametrize(("module", "is_shown"), [("surerec.kernels", True), ("shop", False)])
 def test_a_terminal_shows_the_compilation_of_kernels(screen, module, is_shown):
     def twice(x):

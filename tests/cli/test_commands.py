@@ -62,7 +62,6 @@ def test_bad_rows_are_refused_or_skipped_and_counted(run, write):
         (["describe", "shop"], "shop: no such file; did you mean shop.csv?"),
         (["recommend", "modle", "--user", "7"], "There is no folder modle; did you mean model?"),
         (["describe", "ml-100"], "Unknown data set 'ml-100'. Did you mean ml-100k"),
-        (["datasets", "fetch", "ml100k"], "Did you mean ml-100k"),
         (["datasets", "fetch", "netflix-prize"], "path="),
         (["describe", "x.csv", "--ties", "loose"], "loose"),
         (["paint"], "paint"),

@@ -170,10 +170,8 @@ def test_recalibrate_writes_a_new_model(run, shop):
     [
         (("icrs12", "--horizon", "5"), "--horizon applies to user-level recommenders only"),
         (("hit-cm4", "--segments", "country"), "go together"),
-        (("hit-cm4", "--user-segments", "users.csv"), "go together"),
         (("icrs18",), "no recommender 'icrs18'"),
         (("icrs12", "--master", "1"), "--master applies to Spark only; add --engine spark."),
-        (("icrs12", "--sequence", "1"), "--sequence applies to Spark only; add --engine spark."),
         (
             ("icrs12", "--engine", "spark", "--query", "SELECT 1"),
             "spark does not read databases",

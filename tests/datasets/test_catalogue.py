@@ -53,7 +53,6 @@ def test_every_entry_is_complete(entry):
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("ml100k", "Did you mean.*ml-100k"),
         ("ML-1M", "Did you mean.*ml-1m"),
         ("netflix", "Did you mean.*netflix-prize"),
         ("zzz", "Use ml-100k, ml-1m"),

@@ -109,24 +109,6 @@ def test_a_body_beyond_the_limit_raises(fetch, server, act):
     assert fetch.files() == []
 
 
-def chunked(n_bytes=None):
-    def chunked(handler, server):
-        handler.protocol_version = "HTTP/1.1"
-        handler.send_response(200)
-        handler.send_header("Transfer-Encoding", "chunked")
-        handler.end_headers()
-        end = b"\r\n0\r\n\r\n" if n_bytes is None else b""
-        handler.wfile.write(b"%x\r\n%s" % (len(server.content), server.content[:n_bytes]) + end)
-
-    return chunked
-
-
-def test_a_chunked_body_without_a_length(fetch, server):
-    server.acts = [chunked(n_bytes=5000), chunked()]
-    fetch(checksum=None)
-    assert_downloaded(fetch, server)
-
-
 def test_redirects_stay_within_http(fetch, server, tmp_path):
     secret = tmp_path / "secret"
     secret.write_text("private")

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -184,19 +183,6 @@ def test_a_cache_that_cannot_be_written_raises(place):
         at.mkdir(parents=True)
     with pytest.raises(FetchError, match=r"cannot write to .*SUREREC_CACHE"):
         fetch("tiny")
-
-
-def test_the_default_cache_is_the_platforms(monkeypatch):
-    monkeypatch.delenv("SUREREC_CACHE")
-    assert cache_folder().name == "surerec"
-
-
-@pytest.mark.usefixtures("tiny")
-def test_concurrent_threads_download_once(server):
-    with ThreadPoolExecutor(8) as pool:
-        for fetched in pool.map(lambda _: fetch("tiny"), range(8)):
-            assert_fetched(fetched)
-    assert len(server.requests) == 1
 
 
 CHILD = """

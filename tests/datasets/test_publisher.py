@@ -34,18 +34,6 @@ def packed(folder, films=None, rows=None):
     return files
 
 
-def test_ids_are_restored_from_titles(tmp_path):
-    ratings, movies = rewrite_as_published(packed(tmp_path), tmp_path)
-    assert ratings.read_text() == (
-        "2::3952::5::978300000\n1::90::5::978300001\n1::92::5::978300002\n"  # there is no 91
-    )
-    films = movies.read_text(encoding="utf-8").splitlines()
-    assert films[0] == "1::Film 1 (1999)::Drama|Sci-Fi"
-    assert films[-1] == f"3952::{LATE}::Drama|Sci-Fi"
-    assert len(films) == N_FILMS
-    assert {each.name for each in tmp_path.iterdir()} == {"ratings.dat", "movies.dat"}
-
-
 @pytest.mark.parametrize(
     "content",
     [

@@ -138,28 +138,17 @@ def test_share_of_ties(ties):
     assert (np.diff(made.times)[within] == 0).mean() == pytest.approx(ties, abs=0.01)
 
 
-@pytest.mark.parametrize("n_rows", [40, 3_000, 19_960])
-def test_lengths_reach_their_limits_and_sum_to_the_rows(n_rows):
-    lengths = np.diff(synthetic(40, 500, n_rows, length_spread=10).offsets)
-    assert lengths.sum() == n_rows
-    assert lengths.min() == 1 or n_rows > 19_000
-    assert lengths.max() == (500 if n_rows > 40 else 1)
-
-
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"n_users": 0}, "n_users is 0"),
         ({"n_rows": 99}, "n_rows is 99; it must be an integer of at least 100"),
         ({"n_rows": 5001}, "n_rows is 5001; it must be an integer of at most 5,000"),
         ({"popularity": "steep"}, "popularity is 'steep'"),
         ({"length_spread": math.inf}, "length_spread is inf"),
         ({"sequels": 0.6}, "sequels is 0.6; it must be from 0 to 0.5"),
-        ({"drift": -1}, "drift is -1"),
         ({"ties": 2}, "ties is 2"),
         ({"longest": 9}, "longest is 9; it must be an integer of at least 10"),
         ({"longest": 51}, "longest is 51; it must be an integer of at most 50"),
-        ({"days": 0}, "days is 0"),
         ({"random_state": None}, "random_state is None"),
     ],
 )

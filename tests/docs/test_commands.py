@@ -1,12 +1,16 @@
 """Every command in the documents is run: on small data that stand in for those it names.
 
-What serves or runs on a cluster is parsed here, and run by other tests; what takes minutes runs in
-`make test-full`.
+What serves, runs on a cluster or takes minutes is parsed here, and run by other tests; so are the
+examples of ``--help``.
 """
+
+import re
+import shlex
 
 import pytest
 
 import surerec as sr
+from checks.site import commands as all_commands
 from tests.docs.pages import (
     PAGES,
     check_understood,
@@ -17,6 +21,13 @@ from tests.docs.pages import (
 )
 
 COMMANDS = [(name_of(page), words) for page in PAGES for words in commands(page)]
+EXAMPLES = [
+    shlex.split(example)[1:]
+    for _, command in all_commands()
+    for paragraph in re.split(r"\n\s*\n", command.help or "")
+    for example in re.findall(r"\bsurerec .*", " ".join(paragraph.split()))
+    if re.match(r"(\[bold\]Examples?:\[/bold\] ?|echo .*\| )*surerec ", " ".join(paragraph.split()))
+]
 PARSED_ONLY = {"serve", "demo", "compile", "reproduce", "keys"}  # tests/serving, cli, experiments
 BIG = {"als", "learned", "recall-als"}
 
@@ -46,7 +57,13 @@ def folder(tmp_path_factory):
     return at
 
 
-@pytest.mark.parametrize("words", [words for _, words in COMMANDS], ids=" ".join)
+def test_every_command_but_the_plainest_has_an_example():
+    without = {words for words, command in all_commands() if "surerec" not in (command.help or "")}
+    assert {words[0] for words in without} <= {"measures", "live", "keys", "datasets"}
+    assert len(EXAMPLES) >= 38
+
+
+@pytest.mark.parametrize("words", [*(words for _, words in COMMANDS), *EXAMPLES], ids=" ".join)
 def test_every_command_is_understood(words):
     if words != ["--version"]:
         check_understood(words)
@@ -68,28 +85,3 @@ def test_those_that_can_be_run_are_run(folder, cli, monkeypatch):
         assert done.code == 0, f"{page}: surerec {' '.join(asked)}\n{done.err}"
         ran += 1
     assert ran >= 25
-
-
-def in_minutes(words):
-    """Give a command that takes long as it is run here, None if another test runs it."""
-    if words[0] in {"demo", "compile"}:
-        return words
-    if words[0] == "reproduce" and "spark" not in words:
-        extra = ["--extra", "als"] if "als" in words else []
-        return ["reproduce", "--datasets", "ml-100k", "--n-users", "20", *extra, "--output"]
-    return small(words) if BIG & set(words) else None
-
-
-LONG = {tuple(asked) for _, words in COMMANDS if not is_run(words) and (asked := in_minutes(words))}
-
-
-@pytest.mark.full
-@pytest.mark.registry
-@pytest.mark.parametrize("words", sorted(LONG), ids=" ".join)
-def test_those_that_take_minutes_are_run_too(folder, cli, monkeypatch, tmp_path, words):
-    monkeypatch.chdir(folder)
-    asked = [*words, str(tmp_path / "out")] if words[-1] == "--output" else list(words)
-    done = cli(*asked, *(["--overwrite"] if asked[0] == "fit" else []))
-    if "out of reach" in done.err:
-        pytest.skip(done.err)
-    assert done.code == 0, done.err

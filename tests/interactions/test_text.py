@@ -43,16 +43,11 @@ def outcome(source, *, numbers=True, **settings):
         f"\n{CSV}",
         "\ufeff" + CSV,
         CSV.replace("300", "9" * 18),
-        *(CSV.replace("20", odd) for odd in ("020", "+20", "-20", " 20", '"020"', "9" * 19, "-0")),
-        *(CSV.replace("2.5", odd) for odd in ("2.", "0.1234567890123456", "nan", "-1", "")),
-        *(CSV.replace("300", odd) for odd in ("", "300,1", "300.5", "2005-09-06", "yesterday")),
         CSV.replace("\n1,20,2.5,100", "\n"),
         "name,user,item,time\nJosé,1,2,3\n,1,4,5\n",
         '"user","item","time"\n1,2,5\n',
         'user,item,time,say\n1,2,3,"a\n4,5,6,b"\n',
         "user,item,time\n1,2,3\r4,5,6\r",
-        "user,item,time\n1,2\n",
-        "user,item,time\n1,2,2005-02-29\n",
         FILMS,
         FILMS.replace(",4,", ",,"),
         FILMS.replace("-06", "-31"),
@@ -92,7 +87,7 @@ cell = st.one_of(
     st.floats(0, 5).map(lambda x: f"{x:.2f}"),
     st.dates().map(str),
     st.datetimes().map(lambda t: t.isoformat(" ", "seconds")),
-    st.sampled_from(["", "007", "ann", "1e3", '"4"', " 5", "5:", "1969-12-31"]),
+    st.sampled_from(["", "007", "+7", "-0", "2.", "nan", "1e3", '"04"', " 5", "5:", "2005-02-29"]),
 )
 line = st.lists(st.integers(0, 9).map(str), min_size=4, max_size=4)
 odd_line = st.lists(cell, min_size=3, max_size=5)

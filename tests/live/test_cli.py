@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-import resource
-import signal
 import sys
 
 import polars as pl
 import pytest
 
 import surerec as sr
-from surerec.errors import InputError
 
 
 @pytest.fixture
@@ -106,16 +103,10 @@ def test_ingest_reads_json_lines_and_csv(cli, shop, write, monkeypatch, given, l
         ("user,item\n1\n", "line 2: the row and the header have different numbers of cells"),
         ('{"user": 1, "item": 2}\nnonsense\n', "line 2: not a JSON object"),
         ("user,item,film\n1,2,3\n", "line 2 has the unknown field 'film'"),
-        ("user,colour\n1,2\n", "line 1: neither a JSON object nor a CSV header"),
-        ("nonsense\n", "line 1: neither a JSON object nor a CSV header"),
         ("\n7,11\n", "line 2: neither a JSON object nor a CSV header"),
         ("user,user_id,item\n1,1,2\n", "line 1: a column name appears twice"),
         ("user,item,time\n1,2,yesterday\n", "line 2: cannot parse time 'yesterday'. Use an ISO"),
-        (
-            "user,item,time\n1,2,3\n\n1,2,2999-01-01\n",
-            "line 4: the time 2999-01-01T00:00:00+00:00 is more than 5 minutes ahead of",
-        ),
-        ("user,item\n1,2\nann,2\n", "line 3: The user 'ann' is not a valid id. User ids"),
+        ("user,item\n1,2\n\nann,2\n", "line 4: The user 'ann' is not a valid id. User ids"),
         (b"user,item\n\xff,2\n", "not valid UTF-8"),
         ('{"user": 7, "item": 8, "id": ' + "[" * 100_000, "line 1: not a JSON object"),
         ('{"user": ' + "[" * 900 + "]" * 900 + ', "item": 8}', "line 1: user is "),
@@ -129,26 +120,6 @@ def test_invalid_events_are_one_line_errors(cli, shared_shop, write, lines, mess
     assert done.code == 2
     assert message in done.err
     assert done.err.count("\n") == 1
-
-
-def test_an_export_is_complete_or_absent(shop, tmp_path):
-    """A limit on the file size simulates a full disk."""
-    file = tmp_path / "all.parquet"
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    with sr.Live(shop) as live:
-        live.status()
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
-        try:
-            with pytest.raises(
-                InputError, match=r"all.parquet: cannot write the file .*File too large"
-            ):
-                live.export(file)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-            signal.signal(signal.SIGXFSZ, handler)
-        assert [each.name for each in tmp_path.iterdir()] == ["shop"]
-        assert live.export(file) == len(pl.read_parquet(file))
 
 
 def test_events_before_a_bad_line_are_kept(cli, shop, write):

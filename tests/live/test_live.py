@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import sys
-import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -242,6 +239,8 @@ def test_commands_work_beside_a_server(tmp_path, model, films, cli):
         assert "Refitted " in cli("live", "refit", shop).err
         assert cli("live", "forget", shop, films.users[4]).code == 0
         assert cli("live", "export", shop, tmp_path / "all.parquet").code == 0
+        lost = cli("live", "export", shop, tmp_path / "no" / "all.parquet")
+        assert (lost.code, "cannot write the file" in lost.err) == (2, True)
         refused = cli("live", "ingest", shop, tmp_path / "all.parquet")
         assert "Run one server at a time" in refused.err
         with pytest.raises(UnknownIdError):  # the server sees their changes
@@ -323,55 +322,6 @@ def test_invalid_folders_are_refused(tmp_path, model):
     about.write_text("{")
     with pytest.raises(InputError, match="is damaged"):
         Live(tmp_path / "shop")
-
-
-@pytest.mark.slow
-def test_kill_9_loses_and_duplicates_no_event(tmp_path, model):
-    folder = tmp_path / "shop"
-    Live.create(folder, model).close()
-    program = textwrap.dedent("""
-        import sys
-        from surerec.live import Live
-        with Live(sys.argv[1], refit=False) as live:
-            print("open", flush=True)
-            for line in sys.stdin:
-                first, last = map(int, line.split())
-                events = [{"user": 1 + k * 7 % 149, "item": 1 + k * 31 % 60,
-                           "time": 1_700_000_000 + k, "id": str(k)} for k in range(first, last)]
-                live.observe(events)
-                print(last, flush=True)
-                if last % 60 == 0:
-                    live.refit(wait=False)
-    """)
-    done, rng = 0, np.random.default_rng(0)
-    while done < 200:
-        process = subprocess.Popen(  # noqa: S603  # our own
-            [sys.executable, "-c", program, str(folder)], env={**os.environ}, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        )  # fmt: skip
-        assert process.stdout.readline() == "open\n"
-        for _ in range(int(rng.integers(1, 8))):
-            process.stdin.write(f"{done} {done + 10}\n")
-            process.stdin.flush()
-            done = int(process.stdout.readline())
-        process.stdin.write(f"{done} {done + 10}\n")  # not acknowledged: it will be sent again
-        process.stdin.flush()
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process.stdin.close()
-        process.stdout.close()
-    with Live(folder, refit=False) as live:
-        status = live.status()
-        assert status.n_events in (done, done + 10)
-        users = live.heaviest_users(1000)
-        assert users["evaluated"].sum() == status.n_evaluated  # unless the day ended meanwhile
-        assert len(users) == status.n_user_days
-        live.observe(
-            {"user": 1 + k * 7 % 149, "item": 1 + k * 31 % 60, "time": 1_700_000_000 + k,
-             "id": str(k)} for k in range(done + 10)
-        )  # fmt: skip
-        assert live.status().n_events == done + 10
-        assert_same(live._state.growing.statistics, refitted(live, tmp_path))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")

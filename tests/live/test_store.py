@@ -141,24 +141,6 @@ def test_an_unavailable_database_is_a_one_line_error_without_the_password(tmp_pa
     assert "\n" not in str(caught.value)
 
 
-def test_a_lost_connection_is_reopened(postgres):
-    store = PostgresStore(postgres())
-    with store.writing() as transaction:
-        transaction.append([event(1)])
-    with store._psycopg.connect(store._address, autocommit=True) as other:
-        other.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-            "WHERE pid <> pg_backend_pid() AND datname = current_database()"
-        )
-    lost = pytest.raises(StoreError, match="not stored, acknowledged events are safe")
-    with lost, store.writing() as transaction:
-        transaction.append([event(2)])
-    with store.writing() as transaction:
-        assert transaction.count() == 1
-        transaction.append([event(2)])
-    store.close()
-
-
 def test_sqlite_settings_are_durable(tmp_path):
     store = SqliteStore(tmp_path / "events.sqlite")
     settings = {

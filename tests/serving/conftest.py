@@ -6,11 +6,13 @@ import asyncio
 from types import SimpleNamespace
 
 import httpx
+from pydantic import TypeAdapter
 
 import surerec as sr
 from surerec.live import Live
 from surerec.recommenders import save_all
 from surerec.serving import ServerSettings
+from surerec.serving._operations import public, router
 from surerec.serving._service import Service
 from surerec.serving._supervisor import shared_memory
 from surerec.serving._worker import create_app
@@ -58,8 +60,11 @@ def start(tmp_path):
         one.stop()
 
 
+DECLARED = {route.path: route.response_model for route in (*router.routes, *public.routes)}
+
+
 class InProcess:
-    """A client of the application of a model folder, without a server."""
+    """A client of a model folder without a server; answers have exactly the declared fields."""
 
     def __init__(self, folder, memory, **settings):
         settings = ServerSettings(model=folder, **{"insecure_admin": True, **settings})
@@ -71,7 +76,11 @@ class InProcess:
             async with httpx.AsyncClient(transport=self._app, base_url="http://localhost") as one:
                 return await one.request(method, path, **options)
 
-        return asyncio.run(send())
+        answer = asyncio.run(send())
+        if answer.status_code == httpx.codes.OK and answer.url.path in DECLARED:
+            declared = TypeAdapter(DECLARED[answer.url.path])
+            declared.validate_json(answer.content, strict=True)
+        return answer
 
     def get(self, path, **options):
         return self.request("GET", path, **options)

@@ -127,8 +127,5 @@ def test_keys_commands(cli, tmp_path):
     assert "there is no key" in cli("keys", "revoke", file, key_id).err
     assert cli("keys", "create", file, "--name", "x", "--scope", "root").code == 2
     assert cli("keys", "create", tmp_path / "no" / "keys", "--name", "x").code == 2
-    for bad in ("", "/proc/keys.json", "/dev/zero"):
-        done = cli("keys", "list", bad)
-        assert (done.code, done.err.count("\n")) == (2, 1)
     file.write_text("[]")
     assert "damaged" in cli("keys", "list", file).err

@@ -160,16 +160,10 @@ def test_a_repeatedly_killed_server_stores_each_event_once():
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ({"events": []}, "events is too short. Send at least 1."),
         ({"events": [{"user": 1}]}, "events[0].item is missing."),
         ({"events": [{"user": 1, "item": 2, "rating": 5}]}, "There is no field events[0].rating."),
         ({"events": [{"user": [1], "item": 2}]}, "events[0].user is [1]: "),
-        ({"events": [event("ann", 2, 1)]}, "User ids of this model are integers"),
-        (
-            {"events": [event(1, 2, 1), {"user": 1, "item": 2, "time": "soon"}]},
-            "Event 2: cannot parse time 'soon'",
-        ),
-        ({"events": [{"user": 1, "item": 2, "time": "2999-01-01"}]}, "more than 5 minutes ahead"),
+        ({"events": [event(1, 2, 1), event("ann", 2, 1)]}, "User ids of this model are integers"),
     ],
 )
 def test_invalid_events_are_refused(alive, body, message):

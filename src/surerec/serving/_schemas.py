@@ -26,7 +26,10 @@ def _whole(value: Any) -> Any:
 
 
 _AS_WHOLE = BeforeValidator(_whole)  # after the bounds, which stay in the description
-Id = Annotated[StrictInt, _AS_WHOLE] | Annotated[StrictStr, Field(min_length=1, max_length=256)]
+Id = (
+    Annotated[StrictInt, Field(ge=-(2**63), lt=2**64), _AS_WHOLE]
+    | Annotated[StrictStr, Field(min_length=1, max_length=256)]
+)
 """Id of a user or an item, as in the data."""
 
 Fraction = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False, strict=True)]
