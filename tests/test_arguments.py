@@ -9,7 +9,7 @@ import pytest
 import surerec as sr
 from surerec import measures
 from surerec._words import shown
-from surerec.recommenders import load_all, make_recommender, save_all
+from surerec.recommenders import load_all, save_all
 
 
 @pytest.fixture(scope="module")
@@ -84,20 +84,16 @@ def test_folders(model, folder):
         refused(call, "it must be a path")
 
 
-def test_recalibration_and_age(model, films, counts):
+def test_recalibration_and_age(model, films):
     refused(lambda: model.recalibrate(np.arange(5)), "interactions is array")
-    refused(lambda: model.recalibrate(films, refit=2), "refit is 2")
     other = sr.count_precedence(films.until(2**60))
     refused(lambda: model.recalibrate(films, counts=other), "belongs to other interactions")
-    refused(lambda: model.age(dt.date(2024, 1, 1)), "at is")
     refused(lambda: model.age(dt.datetime(2024, 1, 1)), "time zone")  # noqa: DTZ001
     refused(lambda: sr.PopulationConformal(window=30).fit(films.until(0)), "no interactions")
     refused(lambda: save_all("x", [model]), "a dict")
     refused(lambda: save_all("x", {"a": 5}), "Pass a fitted recommender")
-    refused(lambda: make_recommender(5), "name is 5")
     refused(lambda: model.save("x", name=np.arange(3)), "name is")
     refused(lambda: model.model_.assess(model.model_.query(1), [99]), "candidates has 99")
-    assert counts.n_users == 60
 
 
 @pytest.mark.parametrize(
@@ -118,13 +114,6 @@ def test_recalibration_and_age(model, films, counts):
 )
 def test_profiles(given, says):
     refused(lambda: sr.Interactions.from_profiles(**given), says)
-
-
-@pytest.mark.parametrize("users", [[], [1], [1, 2]])
-def test_users_left_out_may_be_an_array(counts, users):
-    known, array = np.array([0]), np.array(users, dtype=np.int64)
-    assert np.array_equal(counts.items_outside(known, array), counts.items_outside(known, users))
-    assert counts.without_users(array).n_users == counts.n_users - len(users)
 
 
 def test_values_in_messages_are_short_and_on_one_line():

@@ -45,10 +45,9 @@ def test_reproduce_reads_named_columns_and_checks_them_on_resume(cli, log, tmp_p
     [
         (("sqlite:///shop.db",), "reproduce does not read databases (--query)"),
         (("log.csv", "--query", "SELECT 1"), "reproduce does not read databases (--query)"),
-        (("log.csv", "--master", "1"), "--master applies to Spark only; add --engine spark."),
     ],
 )
-def test_reproduce_refuses_databases_and_options_of_spark(cli, tmp_path, words, says):
+def test_reproduce_refuses_databases(cli, tmp_path, words, says):
     done = cli("reproduce", "--output", tmp_path / "out", "--datasets", *words)
     assert done.code == 2
     assert says in done.err

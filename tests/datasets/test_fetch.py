@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -214,21 +212,3 @@ def test_concurrent_processes_download_once(server):
         child.stderr.close()
     assert_fetched(fetch("tiny"))
     assert len(server.requests) == 1
-
-
-@pytest.mark.usefixtures("tiny")
-def test_a_killed_process_leaves_no_lock(server):
-    def stall(handler, server):
-        serve(handler, server, n_bytes=20_000)
-        handler.wfile.flush()
-        server.over.wait(60)
-
-    server.acts = [stall]
-    child = start_child(server)
-    until = time.monotonic() + 30
-    while not server.requests and time.monotonic() < until:
-        time.sleep(0.02)
-    os.kill(child.pid, signal.SIGKILL)
-    child.wait()
-    child.stderr.close()
-    assert_fetched(fetch("tiny"))

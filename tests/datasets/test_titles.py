@@ -13,7 +13,6 @@ CONTENTS = {
         "movieId,title,genres\r\n"
         '11,"American President, The (1995)",Comedy|Drama\r\n'
         '2,"He said ""No"", twice (2001)",Comedy\r\n'
-        "29,Cité des enfants perdus (1995),Fantasy\r\n"
         "7,\u2028Odd\x85 one (2020),(no genres listed)\r\n"
     ),
     "movies.dat": (
@@ -28,14 +27,12 @@ CONTENTS = {
         "item_id:token\tmovie_title:token_seq\trelease_year:token\tclass:token_seq\r\n"
         "1\tToy Story\t1995\tAnimation Comedy\r\n"
         '267\t"unkonwn\tunkonwn\tunknown\r\n'
-        "1412\tLand Before Time III\tV\tAnimation\r\n"
     ),
 }
 ROWS = {
     "movies.csv": [
         ("11", "American President, The (1995)", "Comedy, Drama"),
         ("2", 'He said "No", twice (2001)', "Comedy"),
-        ("29", "Cité des enfants perdus (1995)", "Fantasy"),
         ("7", "\u2028Odd\x85 one (2020)", None),
     ],
     "movies.dat": [
@@ -47,7 +44,6 @@ ROWS = {
     "ml-100k.item": [
         ("1", "Toy Story (1995)", "Animation, Comedy"),
         ("267", '"unkonwn', None),
-        ("1412", "Land Before Time III", "Animation"),
     ],
 }
 

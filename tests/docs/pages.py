@@ -23,11 +23,12 @@ def name_of(page):
     return str(page.relative_to(_DOCS if page.is_relative_to(_DOCS) else ROOT))
 
 
-def write_files(folder, consumed, log):
-    """Write the files that the documents and help texts name; `log` has a log's columns."""
+def write_files(folder, consumed):
+    """Write the files that the documents name."""
     frame = consumed.to_frame()
     frame.write_csv(folder / "ratings.csv")
-    frame.rename(dict(zip(frame.columns, log, strict=True))).write_csv(folder / "log.csv")
+    columns = {"user_id": "who", "item_id": "what", "datetime": "seen"}
+    frame.rename(columns).write_csv(folder / "log.csv")
     early = pl.col("datetime") < frame["datetime"].sort()[len(frame) * 2 // 3]
     frame.filter(early).write_csv(folder / "before.csv")
     frame.filter(~early).write_csv(folder / "later.csv")
@@ -35,9 +36,7 @@ def write_files(folder, consumed, log):
     lands = ["AT" if number % 2 else "DE" for number in range(len(users))]
     of_users = pl.DataFrame({"user_id": users, "country": lands})
     of_users.write_csv(folder / "users.csv")
-    frame.join(of_users, on="user_id").write_csv(folder / "orders.csv")
-    for name in ("stock.txt", "ids.txt"):
-        (folder / name).write_text("\n".join(map(str, items[:200])) + "\n")
+    (folder / "stock.txt").write_text("\n".join(map(str, items[:200])) + "\n")
     best = users.to_frame().join(items.head(100).to_frame(), how="cross")
     best.with_columns(score=pl.int_range(pl.len()) % 97).write_parquet(folder / "top100.parquet")
     people = pl.DataFrame({"user": ["x"] * 5, "item": items[:5], "time": range(5)})

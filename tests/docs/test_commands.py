@@ -48,7 +48,7 @@ def folder(tmp_path_factory):
     """Everything that the documents' commands find when they are run: files and models."""
     at = tmp_path_factory.mktemp("docs")
     consumed = sr.datasets.synthetic(n_users=260, n_items=320, n_rows=9_000, random_state=1)
-    write_files(at, consumed, ("who", "what", "seen"))
+    write_files(at, consumed)
     write_shop(at, consumed)
     counts = sr.count_precedence(sr.read_interactions(at / "ratings.csv"))
     for name in ("films", "shop"):

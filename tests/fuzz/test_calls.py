@@ -1,8 +1,7 @@
 """Random calls of the public API: each answers, or refuses with one sentence.
 
-Arguments are drawn by the name of the parameter: mostly right ones, some of any kind at all. Two
-other errors may pass: what Python says of arguments that are missing, and what a caller's own
-scorer raises.
+Arguments are drawn by the name of the parameter: mostly right ones, some of any kind at all. One
+other error may pass: what Python says of arguments that are missing.
 """
 
 import datetime as dt
@@ -63,44 +62,6 @@ METHODS = (
 )  # fmt: skip
 
 
-class OwnError(Exception):
-    """What a caller's own scorer raises; it passes through."""
-
-
-class Broken:
-    """A scorer whose scores are wrong in one way."""
-
-    leaves_users_out = True
-
-    def __init__(self, change):
-        self.change = change
-
-    def score(self, history, *, without_user=None):  # noqa: ARG002
-        return self.change(np.arange(data().n_items) % 7.0)
-
-
-def fail(_):
-    raise OwnError
-
-
-def with_value(value):
-    return lambda scores: np.where(np.arange(len(scores)) == 3, value, scores)
-
-
-SCORERS = [
-    Broken(change)
-    for change in (
-        list, pl.Series, pd.Series, fail, str, iter,
-        lambda scores: scores.astype(np.float32), lambda scores: scores.astype(int),
-        lambda scores: scores[:-1], lambda scores: scores[:0], lambda scores: scores[:, None],
-        lambda scores: scores.astype(complex), lambda scores: scores.astype("datetime64[s]"),
-        lambda scores: [*scores[:-1], None], lambda _: None, lambda _: 3.0, lambda _: {1: 2.0},
-        lambda _: [[1.0], [2.0, 3.0]],
-        *(with_value(value) for value in (np.inf, -np.inf, np.nan, 1e308)),
-    )
-]  # fmt: skip
-
-
 @cache
 def data():
     return sr.datasets.synthetic(n_users=40, n_items=20, n_rows=400, days=300, random_state=1)
@@ -134,7 +95,7 @@ def models():
 @cache
 def right():
     """Right values by the name of the parameter."""
-    measure = ["CM12", "CM1", 3, "icrs5", "NCM17", "mean-share", *SCORERS]
+    measure = ["CM12", "CM1", 3, "icrs5", "NCM17", "mean-share"]
     some_data = [data(), counts(), given_counts(), data().until(int(np.median(data().times)))]
     frame = data().to_frame()
     return {
@@ -238,8 +199,6 @@ def test_every_call_answers_or_refuses_in_a_sentence(tmp_path_factory, data):
                 look_at(function(**arguments))
         except sr.errors.SurerecError as error:
             check_message(str(error))
-        except OwnError:
-            pass
         except TypeError as error:
             if not PYTHONS_OWN.search(str(error)):
                 raise

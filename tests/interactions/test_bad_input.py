@@ -50,12 +50,8 @@ def test_messages_have_the_place_the_value_and_a_fix(write, monkeypatch, tmp_pat
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("\n\n", "the file is empty"),
-        ("user,time\n1,2\n", "no item column"),
         ("kunde,artikel,datum\nann,7,2024-05-01\n", "no user or item or time column among 'kunde'"),
-        ("book,7,2024-05-01\n", "data instead of column names"),
         (HEAD + "1,2,3,4\n1,3\n", r"3: no time \(1 row\)"),
-        (HEAD + "1,2,3,4\n,,,\n", r"3: no user \(1 row\)"),
         (HEAD + '1,"2,3,4\n', "cannot be read as a table"),
     ],
 )
@@ -100,7 +96,6 @@ def test_sources_that_are_not_tables_are_named(write, tmp_path):
     [
         ({"item": "sku"}, "no column 'sku'. Use one of its columns: 'who', 'item'"),
         ({"columns": ["user", "item"]}, "r.csv:1: columns= has 2 names, but the line has 4 fields"),
-        ({"user": ""}, "no user column among"),
         ({"min_profile_length": 0}, "min_profile_length is 0"),
         ({"user": "who", "min_profile_length": 2}, "no user consumed 2 items or more. Lower"),
     ],

@@ -64,7 +64,6 @@ def as_path(tmp_path, text, name="products.csv"):
 SOURCES = {
     "dict": lambda _: TITLES,
     "dict of text": lambda _: {str(key): title for key, title in TITLES.items()},
-    "Series": lambda _: pd.Series(TITLES),
     "Series of floats": lambda _: pd.Series(TITLES.values(), index=[10.0, 20.0, 99.0, 98.0]),
     "pandas": lambda _: pd.DataFrame(
         {"sku": [10.0, 20.0, 99.0, None], "name": ["Lamp", "Vase", "x", "y"]}

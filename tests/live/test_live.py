@@ -131,15 +131,6 @@ def test_events_that_cannot_be_stored_change_nothing(tmp_path, model, films):
         assert_same(live._state.growing.statistics, refitted(live, tmp_path))
 
 
-def test_one_invalid_event_refuses_the_call(live):
-    good = {"user": 2, "item": 900, "time": 5}
-    with pytest.raises(InputError, match="Event 2: The user 'ann' is not a valid id"):
-        live.observe([good, {**good, "user": "ann"}])
-    with pytest.raises(InputError, match="Event 2 has no item"):
-        live.observe([good, {"user": 3}])
-    assert live.status().n_events == 0
-
-
 def test_future_events_are_refused_with_one_alert_a_day(live, films):
     user, end = films.users[3], int(films.times.max()) // 1_000_000
     items = live.recommend(user, confidence=0.9).items

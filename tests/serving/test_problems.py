@@ -29,7 +29,6 @@ def user(known):
         ("recommendations", {"history": list(range(5001))}, 422, "too long. Send at most 5000."),
         ("recommendations", {"history": "5,6"}, 422, "valid list"),
         ("recommendations", {"history": [1.5]}, 422, "history[0] is 1.5"),
-        ("recommendations", {"history": [1, 2**64]}, 422, "history[1] is 18446744073709551616"),
         ("recommendations", {"user": 1, "confidence": 90}, 422, "did you mean 0.9?"),
         ("recommendations", {"user": 1, "confidence": 1}, 422, "between 0 and 1"),
         ("recommendations", {"user": 1, "confidence": "high"}, 422, "confidence is 'high'"),

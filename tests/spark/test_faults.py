@@ -29,6 +29,7 @@ def rows(spark):
         (InputError("This task is not possible."), r"^This task is not possible\.$"),
         (MemoryError(), r"executors ran out of memory .*--executor-memory"),
         (OSError(28, "No space left on device"), "The shared path is full .*Free disk space"),
+        (FileNotFoundError(2, "no", "/data"), "An executor cannot find /data. Put the model"),
         (PermissionError(13, "no", "/data"), "An executor may not write to /data. Change the perm"),
     ],
 )

@@ -7,8 +7,7 @@ import pytest
 
 import surerec as sr
 from surerec.errors import InputError
-from surerec.experiments import DataSource, StudySettings, run
-from surerec.spark import SparkEngine, recommend_spark
+from surerec.spark import recommend_spark
 from surerec.testing import CHECKS
 from tests.contracts.test_recommenders import SUBJECTS, WRAPPED
 
@@ -75,35 +74,3 @@ def test_rows_of_all_users_and_of_groups_are_those_of_memory(spark, films, tmp_p
     ):
         with pytest.raises(InputError, match=says):
             recommend_spark(spark, tmp_path / "model", tmp_path / place, **given)
-
-
-@pytest.fixture(scope="module")
-def study(tmp_path_factory):
-    """A study of 25 users, and its local run."""
-    at = tmp_path_factory.mktemp("study")
-    data = sr.datasets.synthetic(n_users=60, n_items=50, n_rows=1_500, random_state=6)
-    data.to_frame().write_csv(at / "small.csv")
-    source = DataSource.parse(str(at / "small.csv"))
-    settings = StudySettings((source,), n_users=25, timed_users=0, tuning_users=2)
-    return at / "small.csv", settings, run(settings, at / "out")
-
-
-@pytest.mark.usefixtures("spark")
-def test_the_study_gives_the_numbers_of_the_local_run(cli, study, tmp_path, monkeypatch):
-    # Figures are drawn from the tables, wherever those were made, and take long.
-    monkeypatch.setattr("surerec.experiments._run.write_report", lambda *_: None)
-    monkeypatch.chdir(tmp_path)  # executors work elsewhere, and must write where this means
-    given = ("--datasets", study[0], "--n-users", 25, "--timed-users", 0, "--tuning-users", 2)
-    done = cli("reproduce", *given, "--output", "out", "--engine", "spark")
-    assert done.code == 0, done.err
-    for table in ("metrics", "curves", "validity", "tuning"):
-        found = pl.read_parquet(tmp_path / "out" / f"{table}.parquet")
-        assert found.equals(getattr(study[2], table))
-    parts = tmp_path / "out" / "parts" / "small"
-    assert {path.suffix for path in parts.iterdir()} == {".parquet"}, "the statistics are gone"
-
-
-def test_a_folder_that_executors_cannot_find_is_refused(spark, study, tmp_path, monkeypatch):
-    monkeypatch.setattr("surerec.spark._recommend.save_model", lambda *_: None)  # elsewhere
-    with pytest.raises(InputError, match=r"An executor cannot find .*\.statistics-"):
-        run(study[1], tmp_path / "out", engine=SparkEngine(spark))

@@ -191,7 +191,7 @@ def replay(
     )
 
 
-@opt.accepts(study=_STUDY, reading=opt.READING, engine=opt.ENGINE)
+@opt.accepts(study=_STUDY, reading=opt.READING)
 def reproduce(
     *,
     datasets: Annotated[
@@ -205,7 +205,6 @@ def reproduce(
     reading: Any,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
     overwrite: opt.Overwrite = False,
-    engine: Any,
 ) -> None:
     """Reproduce the paper's experiments, and compare them with the published numbers.
 
@@ -221,10 +220,7 @@ def reproduce(
 
     surerec reproduce --datasets log.csv --user-column visitor --item-column page --time-column seen
     --output out
-
-    surerec reproduce --datasets ml-1m --output /shared/out --engine spark --master spark://host:7077
     """
-    on_spark, session = opt.check_engine(engine)
     if "query" in reading or is_address(datasets):
         raise InputError(
             "reproduce does not read databases (--query), because --resume needs the same rows "
@@ -236,12 +232,8 @@ def reproduce(
         reading=opt.chosen(reading),
         **study,
     )
-    begin, on_executors = perf_counter(), None
-    if on_spark:
-        from surerec.spark import SparkEngine, spark_session  # noqa: PLC0415  # an extra
-
-        on_executors = SparkEngine(spark_session(**session))
-    experiments.reproduce(settings, output, resume=resume, overwrite=overwrite, engine=on_executors)
+    begin = perf_counter()
+    experiments.reproduce(settings, output, resume=resume, overwrite=overwrite)
     messages().print(
         f"Done in {perf_counter() - begin:.0f} s; open {plain(str(output / 'report.html'))}"
     )

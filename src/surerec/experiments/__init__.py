@@ -1,6 +1,5 @@
 """The paper's experiments, run on the data of your choice."""
 
-from surerec.experiments._evaluating import Engine, Spread, Threads
 from surerec.experiments._run import reproduce, run
 from surerec.experiments._settings import DataSource, Results, StudySettings
 from surerec.experiments._study import ALGORITHMS
@@ -8,11 +7,8 @@ from surerec.experiments._study import ALGORITHMS
 __all__ = [
     "ALGORITHMS",
     "DataSource",
-    "Engine",
     "Results",
-    "Spread",
     "StudySettings",
-    "Threads",
     "reproduce",
     "run",
 ]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -27,55 +26,17 @@ from surerec.measures import MEASURES, ProfileRows, aggregate, as_measure, log_s
 from surerec.recommenders import InductiveConformal, PrecedenceMining
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from surerec.evaluation import Split, SplitOrder
     from surerec.experiments._settings import StudySettings
-    from surerec.interactions import Interactions
     from surerec.precedence import PrecedenceStatistics
     from surerec.recommenders import Recommender
 
 _USERS_AT_ONCE = 10
-
-
-class Spread(Protocol):
-    """Runs a task on many inputs with the statistics of one data set."""
-
-    def __call__(
-        self,
-        task: Callable[[PrecedenceStatistics, Any], Any],
-        work: Sequence[Any],
-        description: str,
-    ) -> list[Any]:
-        """Return the results, which must be JSON types, in the order of the inputs."""
-
-
-class Engine(Protocol):
-    """Provides workers with access to the statistics of a data set."""
-
-    def holding(
-        self, statistics: PrecedenceStatistics, folder: Path
-    ) -> AbstractContextManager[Spread]:
-        """Share the statistics with all workers; temporary files go to `folder`."""
-
-
-class Threads:
-    """Runs on all cores of this machine."""
-
-    @contextmanager
-    def holding(self, statistics: PrecedenceStatistics, folder: Path) -> Iterator[Spread]:  # noqa: ARG002
-        """Share the statistics in memory."""
-
-        def spread(
-            task: Callable[[PrecedenceStatistics, Any], Any], work: Sequence[Any], description: str
-        ) -> list[Any]:
-            return for_each(partial(task, statistics), work, description, at_once=1)
-
-        yield spread
 
 
 def judge(
@@ -108,7 +69,7 @@ def judge(
 
 
 def evaluate_users(
-    name: str, interactions: Interactions, settings: StudySettings, folder: Path, spread: Spread
+    name: str, statistics: PrecedenceStatistics, settings: StudySettings, folder: Path
 ) -> pl.DataFrame:
     """Evaluate all algorithms, in time order and under the random split.
 
@@ -120,7 +81,9 @@ def evaluate_users(
         A row for each split, user and algorithm: the metrics, the expected hits at each k, and
         the validity error, efficiency error and set size at each significance level.
     """
-    users = choose_users(interactions, settings.n_users, random_state=settings.random_state)
+    users = choose_users(
+        statistics.interactions, settings.n_users, random_state=settings.random_state
+    )
     starts = range(0, len(users), _USERS_AT_ONCE)
     paths = {
         (order, start): folder.absolute() / f"{order}-{start:05d}.parquet"
@@ -132,7 +95,7 @@ def evaluate_users(
         for (order, start), path in paths.items()
     ]
     description = f"{name}: every algorithm on {len(users)} users"
-    spread(partial(_evaluate_some, settings), work, description)
+    for_each(partial(_evaluate_some, settings, statistics), work, description, at_once=1)
     frames = [pl.read_parquet(path, glob=False) for path in paths.values()]
     return pl.concat(frames, how="vertical_relaxed")
 
@@ -173,7 +136,7 @@ def extra_users(statistics: PrecedenceStatistics, settings: StudySettings) -> pl
 
 
 def tuning_table(
-    name: str, interactions: Interactions, settings: StudySettings, spread: Spread
+    name: str, statistics: PrecedenceStatistics, settings: StudySettings
 ) -> pl.DataFrame:
     """Sweep I with the paper's shares, and the shares with two good measures.
 
@@ -196,9 +159,10 @@ def tuning_table(
         for algorithm in ("ICRS3", "ICRS12")
     ]
     users = choose_users(
-        interactions, settings.tuning_users, random_state=settings.random_state
+        statistics.interactions, settings.tuning_users, random_state=settings.random_state
     ).tolist()
-    rows = spread(partial(_tune, users, settings.k), runs, f"{name}: tuning")
+    tune = partial(_tune, users, settings.k, statistics)
+    rows = for_each(tune, runs, f"{name}: tuning", at_once=1)
     return pl.DataFrame(rows, infer_schema_length=None)
 
 

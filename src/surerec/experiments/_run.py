@@ -10,7 +10,7 @@ import polars as pl
 from surerec._inputs import damage_in_words
 from surerec.datasets import CATALOGUE
 from surerec.evaluation import Evaluation, write_table
-from surerec.experiments._evaluating import Threads, evaluate_users, extra_users, tuning_table
+from surerec.experiments._evaluating import evaluate_users, extra_users, tuning_table
 from surerec.experiments._report import write_report
 from surerec.experiments._settings import Results, prepare_folder
 from surerec.experiments._timing import growth_table, times_table
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from surerec.experiments._evaluating import Engine
     from surerec.experiments._settings import DataSource, StudySettings
     from surerec.interactions import Interactions
 
@@ -32,7 +31,6 @@ def run(
     *,
     resume: bool = False,
     overwrite: bool = False,
-    engine: Engine | None = None,
 ) -> Results:
     """Run every algorithm on every data set, and write all tables.
 
@@ -47,10 +45,6 @@ def run(
         The folder of the results: new, empty, or of another run with `resume` or `overwrite`.
     resume, overwrite : bool
         Resume an interrupted run with the same settings, or replace it.
-    engine : Engine, optional
-        Where users are evaluated: by default on the cores of this machine; see also
-        :class:`surerec.spark.SparkEngine`. All engines give the same numbers. Execution times are
-        always measured on this machine.
     """
     for source in settings.datasets:
         source.check()
@@ -58,7 +52,7 @@ def run(
     tables: dict[str, list[pl.DataFrame]] = {}
     for source in settings.datasets:
         parts = output / "parts" / source.name
-        for kind, table in _dataset_tables(source, settings, parts, engine or Threads()).items():
+        for kind, table in _dataset_tables(source, settings, parts).items():
             named = table.select(pl.lit(source.name).alias("dataset"), pl.all())
             tables.setdefault(kind, []).append(named)
     joined = {kind: pl.concat(found, how="diagonal_relaxed") for kind, found in tables.items()}
@@ -76,20 +70,19 @@ def reproduce(
     *,
     resume: bool = False,
     overwrite: bool = False,
-    engine: Engine | None = None,
 ) -> Results:
     """Run the study and write its report and figures; see :func:`run`.
 
     Needs the ``plots`` extra: ``pip install surerec[plots]``.
     """
     require_plots()  # before hours of work, not after
-    results = run(settings, output, resume=resume, overwrite=overwrite, engine=engine)
+    results = run(settings, output, resume=resume, overwrite=overwrite)
     write_report(results, settings, output)
     return results
 
 
 def _dataset_tables(
-    source: DataSource, settings: StudySettings, parts: Path, engine: Engine
+    source: DataSource, settings: StudySettings, parts: Path
 ) -> dict[str, pl.DataFrame]:
     name, interactions = source.name, source.load(**settings.reading)
     begin = perf_counter()
@@ -100,14 +93,12 @@ def _dataset_tables(
         path = parts / "extra.parquet"
         extra = Evaluation(_kept(path, lambda: extra_users(statistics, settings)))
         tables |= {"extra": extra.metrics(), "extra_validity": extra.validity()}
-    with engine.holding(statistics, parts) as spread:
-        found = Evaluation(evaluate_users(name, interactions, settings, parts, spread))
-        tables |= {"metrics": found.metrics(), "curves": found.curves()}
-        tables["validity"] = found.validity()
-        if settings.tuning_users:
-            tables["tuning"] = _kept(
-                parts / "tuning.parquet", lambda: tuning_table(name, interactions, settings, spread)
-            )
+    found = Evaluation(evaluate_users(name, statistics, settings, parts))
+    tables |= {"metrics": found.metrics(), "curves": found.curves()}
+    tables["validity"] = found.validity()
+    if settings.tuning_users:
+        path = parts / "tuning.parquet"
+        tables["tuning"] = _kept(path, lambda: tuning_table(name, statistics, settings))
     if settings.timed_users:
         path = parts / "times.parquet"
         tables["times"] = _kept(path, lambda: times_table(name, statistics, settings))

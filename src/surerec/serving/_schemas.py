@@ -26,10 +26,18 @@ def _whole(value: Any) -> Any:
 
 
 _AS_WHOLE = BeforeValidator(_whole)  # after the bounds, which stay in the description
-Id = (
-    Annotated[StrictInt, Field(ge=-(2**63), lt=2**64), _AS_WHOLE]
-    | Annotated[StrictStr, Field(min_length=1, max_length=256)]
-)
+
+
+def _short(value: Any) -> Any:
+    """Return an integer beyond 64 bits, which no data have and JSON cannot carry back, as text."""
+    whole = _whole(value)
+    is_long = isinstance(whole, int) and not -(2**63) <= whole < 2**64
+    return str(whole) if is_long else whole
+
+
+Id = Annotated[
+    StrictInt | Annotated[StrictStr, Field(min_length=1, max_length=256)], BeforeValidator(_short)
+]
 """Id of a user or an item, as in the data."""
 
 Fraction = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False, strict=True)]

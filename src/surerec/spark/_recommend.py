@@ -1,13 +1,12 @@
-"""Recommending and evaluating on Spark; each worker maps the model once."""
+"""Recommending on Spark; each worker maps the model once."""
 
 from __future__ import annotations
 
 import secrets
 import shutil
 import warnings
-from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,61 +19,18 @@ from surerec._files import follow
 from surerec.errors import InputError, LeftOutWarning
 from surerec.interactions import read_members
 from surerec.recommenders import load
-from surerec.spark._session import cores, map_arrow, run_numbered, stage
-from surerec.storage import load_model, save_model
+from surerec.spark._session import cores, map_arrow, stage
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Unpack
 
     import pyarrow as pa
     from numpy.typing import NDArray
     from pyspark.sql import SparkSession
 
-    from surerec.experiments import Spread
-    from surerec.precedence import PrecedenceStatistics
     from surerec.recommenders import Recommender, RecommendOptions, RequestOptions
-
-
-@lru_cache(maxsize=1)
-def _statistics(folder: str) -> PrecedenceStatistics:
-    """Map the statistics once per worker, which runs many tasks."""
-    return load_model(folder, verify=False).statistics
-
-
-@dataclass(frozen=True)
-class SparkEngine:
-    """Evaluates the users of an experiment on Spark; see :class:`surerec.experiments.Engine`.
-
-    The output folder of the experiment must be on a path that driver and executors share.
-    """
-
-    spark: SparkSession
-
-    @contextmanager
-    def holding(self, statistics: PrecedenceStatistics, folder: Path) -> Iterator[Spread]:
-        """Save the statistics in the folder temporarily, where executors map them."""
-        place = folder.absolute() / f".statistics-{secrets.token_hex(4)}"
-        try:
-            save_model(place, statistics, {})
-            yield partial(self._spread, place)
-        finally:
-            shutil.rmtree(place, ignore_errors=True)
-
-    def _spread(
-        self,
-        place: Path,
-        task: Callable[[PrecedenceStatistics, Any], Any],
-        work: Sequence[Any],
-        description: str,
-    ) -> list[Any]:
-        folder, pieces = str(place), list(work)
-
-        def do(number: int) -> Any:
-            return task(_statistics(folder), pieces[number])
-
-        return run_numbered(self.spark, len(pieces), do, description)
 
 
 _USERS_AT_ONCE = 256
