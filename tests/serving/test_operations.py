@@ -75,8 +75,8 @@ def test_sets_equal_those_of_the_library(client, films, users, items, name, opti
 
 def test_p_values_and_explanations(client, films, users, items):
     model, user = films.models["sets"], users[0]
-    some = model.recommend(user, confidence=0.8).items[:3]
     for whom in ({"user": user}, {"history": items[:8], "at": "2020-04-01"}):
+        some = model.recommend(**whom, confidence=0.8).items[:3]
         answer = post(client, "p-values", **whom, items=some)["items"]
         expected = rows(model.p_values(**whom, items=some))
         assert [{k: v for k, v in row.items() if k != "title"} for row in answer] == expected
@@ -247,18 +247,14 @@ def group(*members):
     [
         ({"user": 7, "precision": 0.2}, 409, "guarantees recall, not precision"),
         ({"user": 7, "recommender": "precise", "precision": 0.995}, 409, "cannot be guaranteed"),
-        ({"user": 7, "recommender": "precise"}, 409, "This recommender guarantees precision"),
         ({"user": 7, "item_list": "none"}, 409, "There is no item list 'none'. Use one of 'some'."),
-        ({"history": [1, 2], "segment": "DE"}, 409, "segment"),
         ({"history": [1, 2], "times": [5]}, 422, "times has 1 values and history"),
         ({"history": [1], "times": ["soon"]}, 422, "times[0] is 'soon'; it must be"),
         ({"history": [1], "times": [5] * 5001}, 422, "times is too long. Send at most 5000"),
-        ({"history": [1], "times": ["9" * 41]}, 422, "times[0] is"),
         ({"history": [1], "at": "soon"}, 422, "at is 'soon'; it must be a date"),
         ({"user": 1, "at": 5}, 422, "at needs a history"),
         (group(1, 1), 409, "is in the group twice"),
         (group(1, 99_999), 404, "There is no such user."),
-        (group(1, 2, 3, 4), 409, "not calibrated for groups of 4"),
         ({**group(1, 2), "group_guarantee": "mean"}, 422, "choose one of any, most"),
         (group(1), 422, "group"),
         ({"group": [{"user": 1}, {"user": 1, "history": [1]}]}, 422, "A member needs exactly one"),
