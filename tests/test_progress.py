@@ -46,17 +46,6 @@ def test_the_learned_measure_shows_its_progress(screen, films):
         assert expected in shown
 
 
-def test_bars_and_stages_are_rows_of_one_display(screen):
-    with stage("splitting"), progress("Inner", total=2):
-        _progress._display().refresh()
-        assert [task.description for task in _progress._display().tasks] == ["Splitting", "Inner"]
-    assert not _progress._display().tasks
-    with progress("Again", total=1):  # the display starts again
-        pass
-    for expected in ("Splitting", "Inner", "Again"):
-        assert expected in screen.getvalue()
-
-
 def test_short_work_shows_no_bar(screen, monkeypatch):
     monkeypatch.setattr(_progress, "AT_ONCE", 1000.0)
     with progress("Quick", total=1) as advance:

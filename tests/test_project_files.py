@@ -70,13 +70,6 @@ def test_commands_and_links_of_the_invitations_exist(name):
         assert (ROOT / link).exists(), link
 
 
-def test_what_is_packed_for_others_is_there():
-    pyproject = tomllib.loads(text("pyproject.toml"))
-    for name in pyproject["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]:
-        assert (ROOT / name).exists(), name
-    assert {"Homepage", "Documentation", "Source", "Changelog", "Issues"} <= set(PROJECT["urls"])
-
-
 def test_every_library_that_is_imported_is_declared():
     lines = [*PROJECT["dependencies"]]
     for extra in PROJECT["optional-dependencies"].values():

@@ -1,8 +1,6 @@
 """The command line as a user runs it: output, messages and exit code."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 
@@ -17,18 +15,6 @@ def run(cli, tmp_path, monkeypatch):
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(tmp_path)
     return cli
-
-
-def test_python_m_surerec_runs_the_command_line(tmp_path):
-    done = subprocess.run(  # our own command
-        [sys.executable, "-m", "surerec", "describe", "nowhere.csv"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-    )
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "Error: nowhere.csv: no such file.\n"
 
 
 GOOD = "user,item,time\n" + "".join(f"{u},a,1\n{u},b,2\n" for u in range(9))

@@ -11,15 +11,6 @@ SITE = ROOT / "site" / "index.html"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
-def test_the_search_needs_no_server_and_no_net():
-    yaml = pytest.importorskip("yaml", reason="it reads mkdocs.yml: pip install pyyaml")
-    config = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
-    assert "offline" in config["plugins"]
-    (shim,) = config["extra"]["polyfills"]
-    assert "iframe-worker" in shim  # else the plugin adds one that is fetched
-    assert (ROOT / "docs" / shim).is_file()
-
-
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium: apt-get install chromium")
 @pytest.mark.skipif(not SITE.exists(), reason="the site is not built: make docs")
 @pytest.mark.parametrize("name", ["index.html", "reference/surerec.audit.html"])

@@ -17,7 +17,6 @@ def test_random_command_lines_answer_or_fail_with_a_message(monkeypatch):
     "words",
     [
         ["fit", "é" * 300, "model"],
-        ["audit", "é" * 300],
         ["reproduce", "--datasets", "é" * 300, "--output", "out"],
         ["recommend", "log.csv", "--all", "--output", "a\nb"],
     ],
