@@ -144,19 +144,3 @@ def test_csv_ids_are_strings_and_times_may_be_fractions(cli, films, write, tmp_p
     kept = pl.read_parquet(tmp_path / "all.parquet").filter(pl.col("datetime").dt.year() == 2023)
     assert sorted(kept["user_id"]) == ["007", "1_0", "7"]
     assert kept.filter(user_id="007")["datetime"].dt.microsecond().item() == 500_000
-
-
-def test_replay_prints_a_table_and_draws_a_figure(cli, tmp_path):
-    films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, days=200, random_state=1)
-    films.to_frame().write_csv(tmp_path / "films.csv")
-    done = cli(
-        "live", "replay", tmp_path / "films.csv", "--from", "2020-05-01",
-        "--output", tmp_path / "out", "--renew", "30", "--window", "60",
-    )  # fmt: skip
-    assert done.code == 0, done.err
-    assert "recalibrated" in done.out
-    assert (tmp_path / "out" / "figures" / "replay.png").exists()
-    refused = cli(
-        "live", "replay", tmp_path / "films.csv", "--from", "May", "--output", tmp_path / "other"
-    )
-    assert (refused.code, "'--from'" in refused.err) == (2, True)
