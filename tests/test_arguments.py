@@ -116,6 +116,13 @@ def test_profiles(given, says):
     refused(lambda: sr.Interactions.from_profiles(**given), says)
 
 
+@pytest.mark.parametrize("users", [[], [1], [1, 2]])
+def test_users_left_out_may_be_an_array(counts, users):
+    known, array = np.array([0]), np.array(users, dtype=np.int64)
+    assert np.array_equal(counts.items_outside(known, array), counts.items_outside(known, users))
+    assert counts.without_users(array).n_users == counts.n_users - len(users)
+
+
 def test_values_in_messages_are_short_and_on_one_line():
     class Odd:
         def __repr__(self):

@@ -270,6 +270,8 @@ class PrecedenceStatistics:
             Users to leave out; items that only they consumed are not candidates.
         """
         known = check_codes("known", known, self.n_items)
+        if not isinstance(users, (tuple, list)):
+            users = tuple(self._each(users))
         outside = np.ones(self.n_items, dtype=bool)
         outside[known] = False
         outside[self.unknown_without(users)] = False
