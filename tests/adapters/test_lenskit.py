@@ -12,7 +12,6 @@ from tests.adapters.checks import (
     check_copy,
     check_covered,
     check_page,
-    imported_with_surerec,
     subject_around,
 )
 
@@ -214,10 +213,6 @@ def test_invalid_models_and_requests_are_refused(trained, halves):
         sr.InputError, match="cannot score a new user or a history, only users of its fit"
     ):
         sure.recommend(history=halves[0].items.ids[:6], confidence=0.8)
-
-
-def test_lenskit_is_imported_only_when_used():
-    assert imported_with_surerec() == []
 
 
 def test_the_examples_print_what_the_page_says(tmp_path, monkeypatch):

@@ -17,7 +17,6 @@ from tests.adapters.checks import (
     check_copy,
     check_covered,
     check_page,
-    imported_with_surerec,
     subject_around,
 )
 
@@ -281,10 +280,6 @@ def test_invalid_models_and_requests_are_refused(fitted, dataset, halves):
         sr.InputError, match=r"RandomModel of RecTools cannot score all items. Pass one of E"
     ):
         sr.wrap(RandomModel()).fit(halves[0])
-
-
-def test_rectools_is_imported_only_when_used():
-    assert imported_with_surerec() == []
 
 
 def test_the_examples_print_what_the_page_says(tmp_path, monkeypatch):

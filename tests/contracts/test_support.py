@@ -17,6 +17,7 @@ QUICK = [
     ("the 17 measures (CM12)", "recall"),
     ("the 17 measures (CM12)", "recall, temporal split"),
     ("wrapped item–item weights", "hit"),
+    ("wrapped function", "precision"),
     ("wrapped factors (matrix factorisation)", "recall by segment"),
     ("CRS (precedence scores)", "item"),
 ]

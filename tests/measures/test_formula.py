@@ -164,16 +164,6 @@ def test_many_items_and_a_long_profile_to_leave_out(many_items, name):
     np.testing.assert_allclose(values, [float(v) for v in expected], rtol=1e-12)
 
 
-def test_ratios_are_0_if_all_consumed_the_item_before():
-    # All users who consumed i had consumed h before: Sup(i) − PC(h, i) = 2 − 2 = 0 (paper.md 11).
-    interactions = read([(u, item, t) for u in (1, 2) for t, item in enumerate("hi")])
-    h, i = interactions.items.codes(list("hi"))
-    for name in ("CM10", "CM11", "CM12", "CM13"):
-        scores = MeasureScorer(sr.count_precedence(interactions), name).score(np.array([i]))
-        assert scores[h] == 0
-        assert np.isfinite(scores).all()
-
-
 @pytest.mark.parametrize("name", paper.NAMES)
 def test_an_item_without_consumers_conforms_least(name):
     # o0 before o1 three times, o1 before o0 twice; o2 has no consumers.

@@ -51,18 +51,6 @@ def test_many_users_are_users_one_by_one(model, rows, strategy, ties, k):
     assert_frame_equal(model.recommend_many(**asked), alone, check_exact=True)
 
 
-@pytest.mark.parametrize("ties", ["order", "strict"])
-@pytest.mark.parametrize("measure", sr.MEASURES)
-def test_the_best_items_of_longer_profiles(measure, ties):
-    """With few users many items tie or nearly do, which 32 bits cannot tell apart."""
-    films = sr.datasets.synthetic(n_users=40, n_items=900, n_rows=6_000, ties=0.3, random_state=5)
-    model = sr.InductiveConformal(measure)
-    model.fit(sr.count_precedence(films, ties=ties, strategy="dense"))
-    for asked in ({"k": 1, "confidence": 0.5}, {"k": 20, "confidence": 0.99}):
-        alone = pl.concat(model.recommend(user, **asked).to_frame() for user in films.users.ids)
-        assert model.recommend_many(**asked).drop("user_id", "covered").equals(alone)
-
-
 @pytest.mark.parametrize(
     "settings", [{}, {"threshold": "rank"}, {"segments": 2}, {"guarantee": "precision"}]
 )
@@ -109,25 +97,6 @@ def test_unknown_users_among_many_are_skipped_and_named(films):
     with pytest.warns(sr.LeftOutWarning, match=r"^1 of 3 users is unknown and was skipped: 12345"):
         some = model.recommend_many(users=[known[0], 12345, known[1]], confidence=0.9)
     assert some.equals(model.recommend_many(users=known, confidence=0.9))
-
-
-def test_ids_may_be_the_floats_of_pandas(films):
-    model = sr.InductiveConformal().fit(films)
-    users = films.users.ids[:3].to_list()
-    expected = model.recommend_many(users, confidence=0.8)
-    floats = pd.Series(users, dtype=float)
-    assert model.recommend_many(floats, confidence=0.8).equals(expected)
-    assert model.recommend(floats[0], confidence=0.8).items == (
-        model.recommend(users[0], confidence=0.8).items
-    )
-    history = films.items.ids[:6].to_list()
-    asked = {"confidence": 0.8, "items": films.items.ids[6:].to_list()}
-    new = model.recommend_many(histories={1.0: history, 2.0: history}, **asked)
-    as_floats = {"confidence": 0.8, "items": pd.Series(asked["items"], dtype=float)}
-    found = model.recommend_many(
-        histories={1: pd.Series(history, dtype=float), 2: history}, **as_floats
-    )
-    assert new.equals(found)
 
 
 MODELS = {
@@ -239,11 +208,7 @@ def test_every_form_of_histories_says_the_same(films, strangers, tmp_path):
     for form in (
         strangers,
         frame,
-        frame.to_pandas(),
-        frame.to_arrow(),
-        frame.drop("datetime"),
         frame.drop("datetime").rename({"user_id": "customer_id", "item_id": "asin"}),
-        frame.with_columns(pl.col("item_id").cast(pl.String)),
         tmp_path / "users.csv",
     ):
         assert_frame_equal(model.recommend_many(histories=form, confidence=0.7, k=5), expected)

@@ -67,10 +67,17 @@ def test_the_public_surface_is_small(name):
     assert public >= METHODS
 
 
+def through_joblib(each):
+    file = io.BytesIO()
+    joblib.dump(each, file)
+    file.seek(0)
+    return joblib.load(file)
+
+
 @pytest.mark.parametrize(
     "duplicate",
-    [copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))],  # noqa: S301  # our own
-    ids=["deepcopy", "pickle"],
+    [copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each)), through_joblib],  # noqa: S301
+    ids=["deepcopy", "pickle", "joblib"],
 )
 @every_estimator
 def test_a_copy_gives_the_same_results(fitted, name, duplicate):
@@ -81,14 +88,6 @@ def test_a_copy_gives_the_same_results(fitted, name, duplicate):
     assert twin.recommend(7, k=5) == picks
     assert duplicate(picks) == picks
     assert duplicate(picks).to_frame().equals(picks.to_frame())
-
-
-@every_estimator
-def test_joblib_restores_an_estimator(fitted, name):
-    file = io.BytesIO()
-    joblib.dump(fitted[name], file)
-    file.seek(0)
-    assert joblib.load(file).recommend(7, k=5) == fitted[name].recommend(7, k=5)
 
 
 @every_estimator

@@ -5,22 +5,8 @@ import pytest
 
 import surerec as sr
 
-ROWS = [(user, item, (user * item) % 5) for user in range(1, 7) for item in range(1, 8)]
 EVERY = [sr.PrecedenceMining, sr.TransductiveConformal, sr.InductiveConformal]
 TAKEN = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=900, random_state=5)
-
-
-def test_settings_can_be_changed_and_chained():
-    model = sr.InductiveConformal(measure="CM3").fit(TAKEN)
-    assert model.set_params(measure="NCM16", train_share=0.7) is model
-    fresh = sr.InductiveConformal(measure="NCM16", train_share=0.7).fit(TAKEN)
-    assert model.get_params() == fresh.get_params()
-    assert model.fit(TAKEN).p_values(7).equals(fresh.p_values(7))
-    with pytest.raises((sr.InputError, ValueError), match=r"colour.*measure"):
-        model.set_params(colour="red")
-    with pytest.raises(sr.InputError, match="train_share is 7"):
-        model.set_params(train_share=7)
-    assert model.train_share == 0.7
 
 
 @pytest.mark.parametrize(
