@@ -115,8 +115,6 @@ def test_a_fitted_model_is_calibrated_and_saved(name, fitted, halves, matrix, tm
     back = check_calibrated_and_saved(sure, fitted[name], matrix[2][1], best, folder)
     assert np.array_equal(learned(fitted[name]), before)
     assert repr(back) == f"WrappedRecommender(model={type(fitted[name]).__name__})"
-    with pytest.raises(sr.InputError, match=r"was saved with its scorer\. Load it without scorer="):
-        sr.load(tmp_path / "model", scorer=fitted[name])
     with pytest.raises(sr.InputError, match="is fitted already, and surerec cannot fit a copy"):
         back.fit(halves[0])
     again = back.calibrate(*halves)

@@ -1,6 +1,5 @@
 """Models of RecTools, wrapped: the same scores, and correct declarations of whom they score."""
 
-import copy
 import warnings
 from datetime import timedelta
 
@@ -152,40 +151,6 @@ def test_folding_in_is_declared(name, fitted):
         adapter = adapt(model)
         assert adapter.knows_users == (name in KNOWS_USERS)
         assert adapter.folds_in == (name not in NO_HISTORIES)
-
-
-@pytest.mark.parametrize("name", ["ease", "cosine", "tfidf", "popular"])
-def test_a_history_is_scored_as_a_new_user_of_rectools(name, fitted, dataset):
-    """RecTools recommends by the rows of the given Dataset."""
-    model, rows = fitted(name), np.arange(20)
-    raw = dataset.get_raw_interactions()
-    last = dataset.item_id_map.external_ids[-1]
-    for_shape = raw.assign(user_id=-1)[raw["item_id"] == last].head(1)
-    new_users = pd.concat([raw.assign(user_id=raw["user_id"] + 10_000), for_shape])
-    theirs = Dataset(
-        type(dataset.user_id_map).from_values(new_users["user_id"].to_numpy()),
-        dataset.item_id_map,
-        dataset.interactions.from_raw(
-            new_users,
-            type(dataset.user_id_map).from_values(new_users["user_id"].to_numpy()),
-            dataset.item_id_map,
-        ),
-    )
-    listed = recommended(model, theirs, rows)
-    ours = adapt(model).score_histories(histories_of(theirs, rows))
-    there = ~np.isnan(listed)
-    assert ours[there] == pytest.approx(listed[there], rel=1e-4, abs=1e-5)
-
-
-def test_als_folds_in_without_user_factors(fitted, dataset):
-    model = copy.deepcopy(fitted("als"))
-    rows = np.arange(20)
-    histories = histories_of(dataset, rows)
-    before, of_users = adapt(model).score_histories(histories), adapt(model).score_users(rows)
-    model.model.user_factors = np.roll(model.model.user_factors, 7, axis=0)
-    assert np.array_equal(adapt(model).score_histories(histories), before)
-    assert not np.allclose(adapt(model).score_users(rows), of_users)
-    assert np.corrcoef(before.ravel(), of_users.ravel())[0, 1] > 0.95
 
 
 def test_als_with_features_does_not_fold_in(dataset):

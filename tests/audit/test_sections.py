@@ -9,8 +9,8 @@ import pytest
 import surerec as sr
 from surerec.audit import audit
 from surerec.measures import MeasureScorer
+from tests.calibration.test_declaration import Undeclared
 from tests.contracts.support import popular
-from tests.evaluation.memoriser import Memoriser
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def test_new_users_come_first_and_decide(found):
 
 
 def test_a_leak_is_a_finding(films):
-    found = audit(films, Memoriser, n_users=200)
+    found = audit(films, Undeclared, n_users=200)
     verdicts = {verdict.kind: verdict.verdict for verdict in found.verdicts}
     assert verdicts["new-recall-score"] == "does not hold"
     first, *others = found.findings

@@ -35,22 +35,6 @@ def examples():
     return Examples(features, consumed.astype(np.float32), np.zeros(n), owners % 5 == 1, owners)
 
 
-@pytest.fixture(scope="module")
-def binned(examples):
-    return BinnedExamples.of(examples, NAMES)
-
-
-def splits(text):
-    return {feature for tree in read_trees(text) for feature in tree.features}
-
-
-def test_trees_split_by_the_given_columns_only(binned):
-    every = np.arange(len(NAMES))
-    assert {0, len(NAMES) - 1} <= splits(binned.train(every, SMALL, 0))
-    assert splits(binned.train(every[:-1], SMALL, 0)) <= set(range(len(NAMES) - 1))
-    assert splits(binned.train(np.array([3, 7]), SMALL, 0)) <= {3, 7}
-
-
 def test_validation_users_stop_the_training(examples):
     """Noise does not generalise, so that few trees are left."""
     rng = np.random.default_rng(2)

@@ -129,11 +129,6 @@ def test_a_store_without_one_of_its_users_has_no_kind(statistics):
     assert (rows.kind, rows.holds_all, rows.arrays()) == (None, False, {})
 
 
-def test_an_unknown_kind_of_rows_is_refused():
-    with pytest.raises(ValueError, match="unknown kind of rows: other"):
-        rows_from("other", {}, FILMS)
-
-
 @pytest.mark.parametrize("strategy", ["on-demand", "bounded"])
 def test_rows_on_demand_need_their_profiles(strategy):
     rows = sr.count_precedence(FILMS, strategy=strategy).rows

@@ -103,7 +103,6 @@ MODELS = {
     "CM2": sr.InductiveConformal("CM2"),  # a minimum: most items tie
     "CM12": sr.InductiveConformal("CM12"),
     "rank": sr.PopulationConformal("CM2", threshold="rank"),
-    "score": sr.PopulationConformal("CM6", threshold="score"),
     "crs": sr.TransductiveConformal("max"),
     "mining": sr.PrecedenceMining(),
 }

@@ -45,15 +45,11 @@ def test_an_estimator_follows_scikit_learn(name):
     assert list(params) == list(inspect.signature(type(model)).parameters)
     with pytest.raises(sr.NotFittedError, match=r"is not (fitted|calibrated)\. Call"):
         model.recommend(7)
-    assert model.fit(TITLED) is model
-    assert model.__sklearn_is_fitted__()
+    assert model.fit(TITLED).__sklearn_is_fitted__()
     learned = {each for each in vars(model) if not each.startswith("_")} - set(params)
     assert learned
     assert all(each.endswith("_") for each in learned)
-    assert model.set_params(verbose=0) is model
-    twin = clone(model)
-    assert twin.get_params().keys() == params.keys()
-    assert not twin.__sklearn_is_fitted__()
+    assert not clone(model).__sklearn_is_fitted__()
     with pytest.raises(sr.InputError, match=r"has no parameter 'colour'\. Use one of"):
         model.set_params(colour="red")
 

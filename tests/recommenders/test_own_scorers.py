@@ -170,18 +170,6 @@ def test_scores_that_are_not_scores_are_refused(films, kind, scorer, change, say
         kind(lambda _: scorer(change)).fit(films).recommend(user=7, confidence=0.7)
 
 
-class OwnError(Exception):
-    pass
-
-
-def test_what_a_scorer_raises_itself_passes_through(films):
-    def fail(_):
-        raise OwnError
-
-    with pytest.raises(OwnError):
-        sr.PopulationConformal(Spoiled(fail)).fit(films)
-
-
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [

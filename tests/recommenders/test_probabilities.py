@@ -1,7 +1,6 @@
 """Probabilities of items, precision, item lists and short lists."""
 
 import dataclasses
-import pickle
 
 import numpy as np
 import polars as pl
@@ -64,20 +63,6 @@ def halves(films, horizon=0.4):
     return films.without_users(half), list(zip(known, later, strict=True))
 
 
-def test_probabilities_are_calibrated_for_other_users(films):
-    fitted, others = halves(films)
-    model = sr.PopulationConformal("CM12").fit(fitted)
-    said, happened = [], []
-    for known, later in others[:150]:
-        frame = model.recommend(history=known, confidence=0.999).to_frame()
-        said += frame["probability"].to_list()
-        happened += frame["item_id"].is_in(later).to_list()
-    assert abs(np.mean(said) - np.mean(happened)) < 0.01
-    top = np.array(said) >= np.quantile(said, 0.95)
-    assert abs(np.mean(np.array(said)[top]) - np.mean(np.array(happened)[top])) < 0.05
-    assert np.mean(np.array(happened)[top]) > 1.5 * np.mean(happened)
-
-
 @pytest.mark.parametrize("which", [0, 1])
 def test_probabilities_do_not_depend_on_the_users_own_future(model, which):
     """If a calibration user consumed everything, their probabilities must not change."""
@@ -129,19 +114,6 @@ def test_probabilities_are_refused_where_there_are_none(films, model):
 
 
 # ---- precision
-
-
-def test_precision_holds_for_other_users(films):
-    fitted, others = halves(films)
-    model = sr.PopulationConformal("CM12", guarantee="precision").fit(fitted)
-    shares = []
-    for known, later in others:
-        picks = model.recommend(history=known, precision=0.3)
-        if len(picks):
-            shares.append(np.mean([item in later for item in picks.items]))
-    assert np.mean(shares) >= 0.3 - 0.03
-    said = float(str(picks.guarantee).split("shown any (")[1].split("% are)")[0]) / 100
-    assert abs(len(shares) / len(others) - said) < 0.12
 
 
 def test_a_level_that_cannot_be_reached_is_refused_with_the_best_that_can(precise):
@@ -302,9 +274,6 @@ def test_unknown_items_of_a_list_are_skipped_counted_and_named(model, films):
     asked = {"history": films.items.ids.to_list()[:9]}
     last = films.items.ids.to_list()[-3:]
     with pytest.warns(sr.LeftOutWarning, match="1 of 4 items is unknown"):
-        found = model.p_values(**asked, items=[*last, "new-0"])
-    assert found.equals(model.p_values(**asked, items=last))
-    with pytest.warns(sr.LeftOutWarning, match="1 of 4 items is unknown"):
         picks = model.recommend(**asked, items=[*last, "new-0"], confidence=0.8)
     assert picks.items == model.recommend(**asked, items=last, confidence=0.8).items
     mostly = [*stock[:2], 901, 902, 903]
@@ -330,8 +299,6 @@ def test_a_short_list_has_its_probabilities(model):
     assert top.full_size == top.n_candidates
     assert top.guarantee.reason == f"this is a list of the {len(top)} best items"
     assert top.guarantee.full == model.recommend(7, confidence=0.9).guarantee
-    sent = pickle.loads(pickle.dumps(top))  # noqa: S301  # our own
-    assert sent.hits == top.hits
 
 
 @pytest.mark.parametrize(
