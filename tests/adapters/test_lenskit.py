@@ -169,13 +169,10 @@ def test_a_copy_is_trained_from_scratch_and_the_pipeline_is_unchanged(name, trai
 COVERED = ["ease", "als", "als of users", "flexmf", "user knn"]
 
 
-@pytest.mark.parametrize(
-    ("name", "covers"),
-    [(name, "fit") for name in COVERED]
-    + [(name, "new-users") for name in COVERED if name not in NO_HISTORIES],
-)
-def test_the_guarantee_holds_for_covered_users(name, covers, many):
-    check_covered(make(name), many, covers)
+@pytest.mark.parametrize("name", COVERED)
+def test_the_guarantee_holds_for_covered_users(name, many):
+    for covers in ("fit",) if name in NO_HISTORIES else ("fit", "new-users"):
+        check_covered(make(name), many, covers)
 
 
 @pytest.mark.parametrize("check", QUICK)

@@ -217,13 +217,10 @@ def test_items_without_consumers_have_no_score(films):
 COVERED = ["ease", "cosine", "als", "bpr", "svd"]
 
 
-@pytest.mark.parametrize(
-    ("name", "covers"),
-    [(name, "fit") for name in COVERED]
-    + [(name, "new-users") for name in COVERED if name not in NO_HISTORIES],
-)
-def test_the_guarantee_holds_for_covered_users(name, covers, many):
-    check_covered(make(name), many, covers)
+@pytest.mark.parametrize("name", COVERED)
+def test_the_guarantee_holds_for_covered_users(name, many):
+    for covers in ("fit",) if name in NO_HISTORIES else ("fit", "new-users"):
+        check_covered(make(name), many, covers)
 
 
 @pytest.mark.parametrize("check", QUICK)

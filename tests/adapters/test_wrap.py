@@ -192,22 +192,6 @@ def test_item_lists_are_calibrated_before_saving(halves, by_similarity, tmp_path
         back.add_item_list("odd", ids[1::2])
 
 
-@pytest.mark.filterwarnings("ignore::surerec.errors.StaleModelWarning")
-@pytest.mark.parametrize("settings", [{}, {"covers": "fit"}, {"window": 60.0, "refit": True}])
-def test_a_copy_has_probabilities_and_item_lists_too(films, settings):
-    some = films.items.ids[:40]
-    sure = sr.wrap(Refitted(), **settings).fit(films, item_lists={"some": some})
-    asked = {"history": films.profile(1)["item_id"].to_list()}
-    if sure.covers_ == "fit":
-        held = set(sure.calibration_.users.tolist())
-        asked = {"user": next(user for user in films.users.ids if user - 1 not in held)}
-    whole = sure.recommend(**asked, confidence=0.95)
-    assert whole.to_frame()["probability"].is_not_nan().any()
-    listed = sure.recommend(**asked, confidence=0.8, item_list="some")
-    assert set(listed.items) <= set(some)
-    assert "items of the list 'some'" in str(listed.guarantee)
-
-
 def flat(histories):
     return np.zeros((len(histories), 3))
 
@@ -260,18 +244,6 @@ def some(halves, change=lambda scores: scores):
 def test_invalid_scores_are_refused(halves, change, said):
     with pytest.raises(sr.InputError, match=said):
         some(halves, change).calibrate(*halves)
-
-
-def test_a_score_method_returns_one_score_per_item(halves):
-    class One:
-        def score(self, history):
-            return [1.0, 2.0, len(history)]
-
-    with pytest.raises(
-        sr.InputError,
-        match=r"One returned scores of shape \(3,\). Return one score for each of the 80",
-    ):
-        sr.wrap(One(), items=halves[0].items.ids).calibrate(*halves)
 
 
 def test_held_out_interactions_of_unknown_users(halves):

@@ -89,7 +89,6 @@ def few():
     ("given", "message"),
     [
         ({"segments": "plan"}, "names a column, but user_segments= is missing. Pass a mapping"),
-        ({"user_segments": {1: "a"}}, "segments must be the name of a column"),
         ({"segments": {1: "a"}}, "segments must be the name of a column"),
     ],
 )

@@ -18,6 +18,7 @@ QUICK = [
     ("the 17 measures (CM12)", "recall, temporal split"),
     ("wrapped item–item weights", "hit"),
     ("wrapped function", "precision"),
+    ("wrapped class, fitted here", "recall, temporal split"),
     ("wrapped factors (matrix factorisation)", "recall by segment"),
     ("CRS (precedence scores)", "item"),
 ]

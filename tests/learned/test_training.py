@@ -43,16 +43,6 @@ def test_validation_users_stop_the_training(examples):
     assert len(read_trees(text)) < SMALL.most / 2
 
 
-def test_larger_trees_have_half_of_the_weight(examples):
-    """The small trees come first, with half of their weight."""
-    alone, both = (
-        read_trees(train_best(examples, [], SelectedComponents(names), 0, lambda _: None).text)
-        for names in ((), (LARGER,))
-    )
-    assert [tree.scaled(0.5) for tree in alone] == both[: len(alone)]
-    assert max(len(tree.leaf_values) for tree in both[len(alone) :]) > SMALL.leaves
-
-
 @pytest.mark.parametrize(("gain", "selected"), [(-0.1, ()), (0.04, ()), (0.06, COMPONENTS)])
 def test_components_that_gain_half_a_standard_error_are_selected(
     examples, monkeypatch, gain, selected

@@ -62,7 +62,6 @@ def test_a_tree_without_a_split_has_one_value():
     [
         ("no model", "The model text of LightGBM has no trees"),
         ("Tree=0\nleaf_value=1 x\n", "Tree 0 of the model text is damaged"),
-        ("Tree=0\nnum_leaves=2\n", "Tree 0 of the model text is damaged"),
     ],
 )
 def test_damaged_texts_are_refused(text, sentence):

@@ -70,17 +70,13 @@ def test_batches_state_who_is_covered(settings, k):
 
 
 @pytest.mark.parametrize(
-    ("model", "strategy"),
-    [
-        (sr.InductiveConformal(measure="CM12"), "dense"),
-        (sr.TransductiveConformal(aggregate="median"), "dense"),
-        (sr.PrecedenceMining(), "on-demand"),
-    ],
+    "model",
+    [sr.InductiveConformal("CM12"), sr.TransductiveConformal("median"), sr.PrecedenceMining()],
     ids=repr,
 )
-def test_threads_change_nothing(model, strategy, monkeypatch):
+def test_threads_change_nothing(model, monkeypatch):
     crowd = sr.datasets.synthetic(600, 40, 6_000, random_state=13)  # more than one batch per thread
-    model.fit(sr.count_precedence(crowd, strategy=strategy))
+    model.fit(crowd)
     answers = []
     for threads in ("1", "2", "7"):
         monkeypatch.setenv("SUREREC_THREADS", threads)
@@ -139,7 +135,6 @@ def test_equal_scores_come_by_popularity_whatever_the_codes(tied, shuffled, name
     for counts in (sr.count_precedence(tied), shuffled):
         fitted, data = type(model)(**model.get_params()).fit(counts), counts.interactions
         frames = [fitted.recommend_many(k=k, **level) for k in (None, 7)]
-        frames += [fitted.recommend(user, **level).to_frame() for user in data.users.ids[:4]]
         if has_levels:
             frames.append(fitted.p_values(data.users[0]))
         answers.append([frame.select(pl.exclude("title")) for frame in frames])

@@ -14,7 +14,6 @@ TAKEN = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=900, random_state=5
     [
         (sr.InductiveConformal, {"measure": "CM99"}, "CM1.*CM12.*NCM17"),
         (sr.InductiveConformal, {"train_share": 0}, "train_share"),
-        (sr.InductiveConformal, {"random_state": -1}, "random_state"),
         (sr.TransductiveConformal, {"aggregate": "mean"}, "aggregate.*max.*median"),
         (sr.PrecedenceMining, {"top": 0}, "top"),
         (sr.PopulationConformal, {"guarantee": "all"}, "is 'all'; choose one of recall, hit"),

@@ -128,15 +128,6 @@ def test_without_any_witness_no_confidence_is_supported(aggregate):
     assert picks.everything_qualifies
 
 
-def test_a_set_is_ordered_by_p_value_where_that_falls_as_the_mean_rises():
-    digits = [0, 10, 20, 30, 100, 130, 300, 200, 210, 230, 240, 500, 541, 550]  # user, item, time
-    rows = [(each // 100, each // 10 % 10, each % 10) for each in digits]
-    model = sr.TransductiveConformal().fit(read(rows))
-    p_values = model.recommend(2, confidence=0.5).to_frame()["p_value"].to_list()
-    assert p_values == sorted(p_values, reverse=True)
-    assert len(set(p_values)) > 1
-
-
 @given(st.none() | st.integers(1, 4), st.data())
 def test_scores_and_their_order_are_the_papers(top, data):
     case = SmallCase(data)

@@ -268,7 +268,6 @@ CANNOT_NAME = "is not a valid array or text name \\(recommender 'x'\\)"
                 (np.ma.masked_array([1, 2], [True, False]), "of type MaskedArray"),
                 (np.array([print]), "array is object"),
                 (np.array([1.0], dtype=">f8"), "array is float64"),
-                (np.zeros(1, dtype=[("a", "f8")]), "array is void64"),
             )
         ],
         (stored(texts={"t": "ab\udcff"}), "'t' in the texts of recommender 'x' .*surrogates"),
