@@ -14,7 +14,11 @@ from surerec.adapters import Factors, ItemItem
 
 BLOCKED = """
 import sys
-sys.modules.update(dict.fromkeys(["implicit", "rectools", "lenskit", "pandas", "torch"]))
+class Block:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"implicit", "rectools", "lenskit", "pandas", "torch"}:
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Block())
 from surerec.cli import main
 sys.argv[0] = "surerec"
 main()

@@ -108,7 +108,6 @@ def test_scoring_needs_no_lightgbm_but_training_and_explaining_do(
         ({"horizon": 1.0}, "horizon"),
         ({"n_folds": 2}, "n_folds"),
         ({"n_folds": 200}, "n_folds"),
-        ({"n_users": 0}, "n_users"),
         ({"components": ["trees"]}, "'trees', which is no component .* past to future, matrix"),
     ],
 )

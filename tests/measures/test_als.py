@@ -115,7 +115,6 @@ def test_recalibration_trains_with_the_same_settings(films):
     ("settings", "sentence"),
     [
         ({"factors": 0}, "factors is 0; it must be an integer of at least 1"),
-        ({"folds": 1}, "folds"),
         ({"regularization": 0}, "regularization is 0; it must be a number above 0"),
         ({"alpha": -0.5}, r"alpha is -0.5; it must be a number of at least 0"),
     ],
