@@ -203,7 +203,7 @@ def test_notebooks_show_a_table_with_bars_and_the_guarantee(model, titled):
     ("library", "ask", "says"),
     [
         ("pandas", lambda picks: picks.to_pandas(), "needs pandas. Run pip install pandas"),
-        ("matplotlib", lambda picks: picks.plot(), "needs matplotlib. Run pip install"),
+        ("matplotlib.figure", lambda picks: picks.plot(), "needs matplotlib. Run pip install"),
     ],
 )
 def test_without_the_library_a_sentence_says_which(model, titled, monkeypatch, library, ask, says):
