@@ -11,8 +11,6 @@ from scipy.sparse import csr_matrix
 
 import surerec as sr
 from surerec.adapters import Factors, ItemItem
-from surerec.measures import State
-from surerec.recommenders import to_spec
 
 BLOCKED = """
 import sys
@@ -50,57 +48,6 @@ def test_the_command_line_recommends_without_the_library(saved, films):
     assert items == sure.recommend(user, confidence=0.8).items
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        {"model_users": np.zeros((3, 8), np.float32)},
-        {"model_items": np.zeros((200, 8), np.float32)},
-        {"model_items": np.full((80, 8), np.nan, np.float32)},
-        {"model_items": np.zeros((80, 7), np.float32)},
-        {"model_items": np.zeros((80, 8), np.int64)},
-        {"model_items": np.zeros(80, np.float32)},
-        {"model_folding": np.array([0.1, -1.0])},
-        {"model_folding": np.array([np.nan, 1.0])},
-        {"model_folding": np.array([0.1])},
-        {"rows": np.full(400, 399)},
-        {"model": {"item-item": "ALS"}},
-        {"model": {"gossip": "ALS"}},
-        {"model": {"factors": 7}},
-        {"model": {}},
-    ],
-)
-def test_invalid_saved_factors_are_refused(saved, spoil):
-    sure = saved[0]
-    spec = to_spec(sure)
-    params = {**spec.params, "model": spoil.pop("model", spec.params["model"])}
-    arrays = {**spec.state.arrays, **{f"scorer_{name}": value for name, value in spoil.items()}}
-    assert arrays.keys() == spec.state.arrays.keys()
-    with pytest.raises((ValueError, KeyError)):
-        type(sure)(**params)._restore(sure.statistics_, State(arrays, spec.state.texts))
-
-
-def test_invalid_saved_weights_are_refused():
-    parts = ItemItem(csr_matrix(np.eye(4))).state().arrays
-    assert ItemItem.from_state(State(parts)).score_histories([np.array([2])]).tolist() == [
-        [0, 0, 1, 0]
-    ]
-    for name, value in [
-        ("columns", np.array([0, 1, 2, 4])),
-        ("columns", np.array([0, 1, 2, -1])),
-        ("columns", np.array([0.0, 1, 2, 3])),
-        ("offsets", np.array([0, 1, 2, 3, 9])),
-        ("offsets", np.array([0, 3, 2, 3, 4])),
-        ("offsets", np.array([0, 1, 2, 4])),
-        ("weights", np.array([1.0, 1, 1])),
-        ("weights", np.array([1.0, 1, 1, np.inf])),
-        ("weights", np.ones((4, 3))),
-        ("base", np.zeros(3)),
-        ("base", np.array([0, 0, 0, np.inf])),
-    ]:
-        with pytest.raises(ValueError, match=r"\w"):
-            ItemItem.from_state(State({**parts, name: value}))
-
-
 def test_dense_and_sparse_weights_score_alike():
     weights = np.random.default_rng(1).random((6, 6)) * (np.arange(6) % 2)
     histories = [np.array([4, 1]), np.array([0, 5, 3])]
@@ -109,22 +56,6 @@ def test_dense_and_sparse_weights_score_alike():
     for form in forms:
         assert form.score_histories(histories) == pytest.approx(np.array(expected))
         assert form.shares(histories[0], 3) == pytest.approx(weights[histories[0], 3])
-
-
-def test_given_factors_are_wrapped_saved_and_loaded(halves, tmp_path):
-    past = halves[0]
-    rng = np.random.default_rng(2)
-    mine = Factors(rng.random((past.n_users, 4)), rng.random((past.n_items, 4)))
-    sure = sr.wrap(mine, items=past.items.ids, users=past.users.ids, name="Towers")
-    sure.calibrate(*halves).save(tmp_path / "model")
-    back = sr.load(tmp_path / "model")
-    assert back.recommend_many(confidence=0.8).equals(sure.recommend_many(confidence=0.8))
-    said = str(back.recommend(past.users[2], confidence=0.8).guarantee)
-    assert "and that Towers was not trained on their future items" in said
-    with pytest.raises(
-        sr.InputError, match="cannot score a new user or a history, only users of its fit"
-    ):
-        back.recommend(history=past.items.ids[:6], confidence=0.8)
 
 
 def test_invalid_arrays_are_refused():

@@ -79,9 +79,6 @@ def test_short_lists_limit_the_confidence(halves, scores):
     assert "not in the user's list (lists of 10 items)" in str(beyond.guarantee)
     assert len(beyond) < beyond.n_candidates
     assert f"and all {len(beyond)} scored items qualify" in str(beyond.guarantee)
-    assert "every item qualifies" not in str(beyond.guarantee)
-    shorter = sure.recommend(past.users[5], significance=sure.floor_ / 2, k=2)
-    assert shorter.guarantee.full is not None
     assert f"more than {100 * beyond.highest_confidence:.4g}% confidence" in str(beyond.guarantee)
     assert 1 - beyond.highest_confidence == pytest.approx(sure.floor_, abs=0.01)
     # The share of items outside lists limits the confidence, up to the finite-sample term.
@@ -192,10 +189,6 @@ def test_the_command_line_wraps_lists(halves, scores, tmp_path, cli, write):
     shown = cli("recommend", folder, "--user", past.users[3], "--confidence", 0.8)
     assert shown.code == 0, shown.err
     assert "users who have a list" in " ".join(shown.out.split())
-    rows = tmp_path / "rows.csv"
-    many = cli("recommend", folder, "--all", "--confidence", 0.8, "--k", 3, "--output", rows)
-    assert many.code == 0, many.err
-    assert len(pl.read_csv(rows)) == 3 * past.n_users
     again = pl.concat([future.to_frame(), past.to_frame().head(37)])
     again.write_csv(tmp_path / "again.csv")
     wrong = write("bad.csv", "user_id,item_id,score\n1,2,x\n")

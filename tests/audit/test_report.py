@@ -94,7 +94,6 @@ def test_a_model_folder_is_audited_recommender_by_recommender(shop, cli, monkeyp
         (("model", "--recommender", "icrs9"), "no recommender 'icrs9'"),
         (("DATA", "--recommender", "icrs3"), "--recommender applies to model folders"),
         (("DATA", "--n-users", "3"), "n_users is 3"),
-        (("DATA", "--output", "model"), "files that are not an audit"),
     ],
 )
 def test_mistakes_print_one_error_and_exit_with_2(shop, cli, monkeypatch, arguments, message):

@@ -8,9 +8,8 @@ import pytest
 
 import surerec as sr
 from surerec.audit import audit
-from surerec.measures import MeasureScorer
+from tests.calibration.test_declaration import Undeclared
 from tests.contracts.support import popular
-from tests.evaluation.memoriser import Memoriser
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +33,7 @@ def test_new_users_come_first_and_decide(found):
 
 
 def test_a_leak_is_a_finding(films):
-    found = audit(films, Memoriser, n_users=200)
+    found = audit(films, Undeclared, n_users=200)
     verdicts = {verdict.kind: verdict.verdict for verdict in found.verdicts}
     assert verdicts["new-recall-score"] == "does not hold"
     first, *others = found.findings
@@ -92,6 +91,3 @@ def test_sections_that_a_scorer_does_not_allow_are_skipped(films):
     found = audit(films, popular, n_users=250)
     assert found.group_guarantees is None
     assert any("Groups of users are left out" in why for why in found.skipped)
-    fitted = MeasureScorer(sr.count_precedence(films), "CM12")
-    found = audit(films, fitted, n_users=60)
-    assert any("New users are left out" in why for why in found.skipped)

@@ -85,23 +85,10 @@ def few():
     return sr.datasets.synthetic(n_users=60, n_items=30, n_rows=1200, sequels=0, random_state=1)
 
 
-def test_segments_are_read_from_a_mapping_or_a_file(few, tmp_path):
-    of = {user: "ab"[user % 2] for user in few.users.ids.to_list()}
-    frame = pl.DataFrame({"user_id": list(of), "plan": list(of.values())})
-    frame.write_csv(tmp_path / "users.csv")
-    first, second = (
-        audit(few, n_users=50, window=300, segments="plan", user_segments=source).segments
-        for source in (of, tmp_path / "users.csv")
-    )
-    assert set(first.filter(by="plan")["segment"]) == {"a", "b"}
-    assert first.equals(second)
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [
         ({"segments": "plan"}, "names a column, but user_segments= is missing. Pass a mapping"),
-        ({"user_segments": {1: "a"}}, "segments must be the name of a column"),
         ({"segments": {1: "a"}}, "segments must be the name of a column"),
     ],
 )

@@ -8,6 +8,7 @@ from surerec.audit import audit
 from surerec.calibration import profile_cases
 from surerec.testing import check_leaves_users_out
 from tests.audit.audited_data import with_duplicates
+from tests.contracts.support import Careful
 
 FALSE = "declares leaves_users_out = True, which is false"
 
@@ -48,26 +49,14 @@ class FalselyDeclared(Memory):
         return super().score(history)
 
 
-class Popular:
+class Popular(Careful):
     """Support including the user's own items, which hardly changes a ranking."""
-
-    leaves_users_out = True
-
-    def __init__(self, statistics):
-        self.statistics = statistics
 
     def score(self, history, *, without_user=None):  # noqa: ARG002
         return self.statistics.support.astype(float)
 
 
-class Honest(Popular):
-    def score(self, history, *, without_user=None):
-        scores = super().score(history)
-        scores[self.statistics.consumed_by(without_user)[0]] -= 1
-        return scores
-
-
-class Nondeterministic(Honest):
+class Nondeterministic(Careful):
     """No two fits agree."""
 
     def __init__(self, statistics):
@@ -78,7 +67,7 @@ class Nondeterministic(Honest):
         return super().score(history, without_user=without_user) + self.noise
 
 
-class NeedsManyUsers(Honest):
+class NeedsManyUsers(Careful):
     """Rejects small data."""
 
     def __init__(self, statistics):
@@ -95,7 +84,7 @@ class CountsFits:
 
     def fit(self, statistics):
         self.n_rows.append(statistics.interactions.n_rows)
-        return Honest(statistics)
+        return Careful(statistics)
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +124,7 @@ def test_fit_rejects_a_small_leak(dense, sparse):
         sr.PopulationConformal(given).fit(sparse)
 
 
-@pytest.mark.parametrize("honest", [LeavesOut, Honest, Nondeterministic, NeedsManyUsers])
+@pytest.mark.parametrize("honest", [LeavesOut, Careful, Nondeterministic, NeedsManyUsers])
 def test_true_declarations_are_accepted(dense, honest):
     for given in (honest, honest(sr.count_precedence(dense))):
         model = sr.PopulationConformal(given).fit(dense)

@@ -6,7 +6,7 @@ import pytest
 
 import surerec as sr
 from surerec.evaluation import new_user_test
-from tests.contracts.support import Careful
+from tests.contracts.support import Careful, popular
 
 _FIRST_SINGLE = 100_000
 
@@ -34,15 +34,6 @@ def rich_in_singletons(n_users=400, n_items=300, n_rows=5_200, random_state=3):
 DATA = rich_in_singletons()
 
 
-class Fixed(Careful):
-    """The same, but cannot leave users out: other users calibrate it."""
-
-    leaves_users_out = False
-
-    def score(self, history, *, without_user=None):  # noqa: ARG002
-        return self.statistics.support.astype(float)
-
-
 class Rare(Careful):
     """Ranks the rarest items first, those without other consumers before all others."""
 
@@ -50,7 +41,7 @@ class Rare(Careful):
         return -super().score(history, without_user=without_user)
 
 
-MEASURES = {"CM12": "CM12", "CM4": "CM4", "own": Careful, "apart": Fixed}
+MEASURES = {"CM12": "CM12", "CM4": "CM4", "own": Careful, "apart": popular}
 MEASURES |= {"als": "als", "learned": "learned"}
 SLOW = {"als": 2, "learned": 1}
 CUTS = {"recall": "score", "hit": "rank", "precision": "score"}

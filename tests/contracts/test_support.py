@@ -17,6 +17,8 @@ QUICK = [
     ("the 17 measures (CM12)", "recall"),
     ("the 17 measures (CM12)", "recall, temporal split"),
     ("wrapped item–item weights", "hit"),
+    ("wrapped function", "precision"),
+    ("wrapped class, fitted here", "recall, temporal split"),
     ("wrapped factors (matrix factorisation)", "recall by segment"),
     ("CRS (precedence scores)", "item"),
 ]

@@ -6,7 +6,6 @@ import pytest
 
 import surerec as sr
 from surerec._words import DAY, day_of
-from surerec.audit import audit
 from surerec.calibration import window_cases
 from surerec.errors import InputError
 from surerec.evaluation import AGES, TemporalSplit, backtest, temporal_windows
@@ -120,12 +119,6 @@ def test_a_fitted_scorer_is_rejected(films):
     fitted = MeasureScorer(sr.count_precedence(films), "CM12")
     with pytest.raises(sr.InputError, match="CM12 is already fitted and cannot be refitted"):
         backtest(films, fitted, TemporalSplit(DAYS))
-    found = audit(films, fitted, n_users=40, window=DAYS)
-    assert found.windows is None
-    assert any(
-        "The temporal split is left out: the scorer CM12 is already fitted" in why
-        for why in found.skipped
-    )
 
 
 def changed_later(films, time):

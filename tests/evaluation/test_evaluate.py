@@ -52,5 +52,3 @@ def test_invalid_input_is_rejected():
     given = sr.PrecedenceStatistics.from_counts([[0, 1], [0, 0]], [1, 1], 1)
     with pytest.raises(sr.InputError, match="no user can be evaluated"):
         evaluate({"a": sr.PrecedenceMining()}, given)
-    with pytest.raises(sr.InputError, match="k is 0"):
-        evaluate({"a": sr.PrecedenceMining()}, DATA, k=0)

@@ -96,7 +96,6 @@ def test_the_curve_of_hits_agrees_with_every_k(ranking):
         ([1, 2], [False, False], 1, "No candidate is relevant"),
         ([1, nan, nan], [True, False, False], 1, "2 of the scores are NaN"),
         ([1, 2], [True], 1, "relevant is .*a list of 2 booleans"),
-        ([1, 2], [True, False], 0, "k is 0; it must be an integer of at least 1"),
     ],
 )
 def test_invalid_input_is_rejected(scores, relevant, k, message):

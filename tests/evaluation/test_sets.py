@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -62,31 +60,6 @@ def test_the_size_at_a_miss_rate_is_the_smallest(outcomes):
     size = size_at_miss(outcomes, "rank", 0.3)
     curve = risk_curve(outcomes, "rank")
     assert losses_at(curve, size).mean() <= 0.3 < losses_at(curve, size - 1).mean()
-
-
-@pytest.fixture(scope="module")
-def with_unknown(outcomes):
-    """Outcomes in which a fifth of the held-out items of users with many are unknown."""
-    n_future = np.bincount(outcomes.owners)[outcomes.owners]
-    many = n_future > np.median(n_future)
-    unknown = many & (np.random.default_rng(0).random(len(many)) < 0.2)
-    return replace(
-        outcomes,
-        items=np.where(unknown, -1, outcomes.items),
-        ranks=np.where(unknown, np.inf, outcomes.ranks),
-        shares=np.where(unknown, 0.0, outcomes.shares),
-    )
-
-
-@pytest.mark.parametrize("threshold", ["rank", "score"])
-def test_below_the_floor_there_is_no_size(with_unknown, threshold):
-    curve = risk_curve(with_unknown, threshold)
-    floor, users = curve.lowest_level(), np.arange(len(with_unknown))
-    for epsilon, reached in ((floor - 0.01, False), (floor, True), (floor + 0.01, True)):
-        found = sets_at_thresholds(curve, curve, with_unknown, users, threshold, [epsilon])
-        assert np.isfinite(found.sizes).all() == reached
-        assert np.isnan(found.sizes).all() == (not reached)
-        assert np.isnan(size_at_miss(with_unknown, threshold, epsilon)) == (not reached)
 
 
 @pytest.mark.parametrize("threshold", ["rank", "score"])

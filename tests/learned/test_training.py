@@ -35,38 +35,12 @@ def examples():
     return Examples(features, consumed.astype(np.float32), np.zeros(n), owners % 5 == 1, owners)
 
 
-@pytest.fixture(scope="module")
-def binned(examples):
-    return BinnedExamples.of(examples, NAMES)
-
-
-def splits(text):
-    return {feature for tree in read_trees(text) for feature in tree.features}
-
-
-def test_trees_split_by_the_given_columns_only(binned):
-    every = np.arange(len(NAMES))
-    assert {0, len(NAMES) - 1} <= splits(binned.train(every, SMALL, 0))
-    assert splits(binned.train(every[:-1], SMALL, 0)) <= set(range(len(NAMES) - 1))
-    assert splits(binned.train(np.array([3, 7]), SMALL, 0)) <= {3, 7}
-
-
 def test_validation_users_stop_the_training(examples):
     """Noise does not generalise, so that few trees are left."""
     rng = np.random.default_rng(2)
     noise = examples._replace(consumed=rng.permutation(examples.consumed))
     text = BinnedExamples.of(noise, NAMES).train(np.arange(len(NAMES)), SMALL, 0)
     assert len(read_trees(text)) < SMALL.most / 2
-
-
-def test_larger_trees_have_half_of_the_weight(examples):
-    """The small trees come first, with half of their weight."""
-    alone, both = (
-        read_trees(train_best(examples, [], SelectedComponents(names), 0, lambda _: None).text)
-        for names in ((), (LARGER,))
-    )
-    assert [tree.scaled(0.5) for tree in alone] == both[: len(alone)]
-    assert max(len(tree.leaf_values) for tree in both[len(alone) :]) > SMALL.leaves
 
 
 @pytest.mark.parametrize(("gain", "selected"), [(-0.1, ()), (0.04, ()), (0.06, COMPONENTS)])

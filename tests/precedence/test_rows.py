@@ -124,22 +124,9 @@ def statistics(request):
     return sr.count_precedence(FILMS, strategy=request.param, memory=memory)
 
 
-def test_a_store_is_restored_from_its_arrays(statistics):
-    again = rows_from(statistics.rows.kind, statistics.rows.arrays(), FILMS)
-    assert type(again) is type(statistics.rows)
-    for item in range(FILMS.n_items):
-        assert again.followers(item).tolist() == statistics.followers(item).tolist()
-        assert again.predecessors(item).tolist() == statistics.predecessors(item).tolist()
-
-
 def test_a_store_without_one_of_its_users_has_no_kind(statistics):
     rows = statistics.without_user(0).rows
     assert (rows.kind, rows.holds_all, rows.arrays()) == (None, False, {})
-
-
-def test_an_unknown_kind_of_rows_is_refused():
-    with pytest.raises(ValueError, match="unknown kind of rows: other"):
-        rows_from("other", {}, FILMS)
 
 
 @pytest.mark.parametrize("strategy", ["on-demand", "bounded"])
@@ -147,25 +134,6 @@ def test_rows_on_demand_need_their_profiles(strategy):
     rows = sr.count_precedence(FILMS, strategy=strategy).rows
     with pytest.raises(ValueError, match="a span is out of range"):
         rows_from(strategy, rows.arrays(), sr.Interactions.no_users(FILMS.n_items))
-
-
-@pytest.mark.parametrize(
-    ("role", "place", "value"),
-    [
-        ("following_stops", 0, FILMS.n_rows + 1),
-        ("preceding_offsets", -1, FILMS.n_rows + 1),
-        ("followers_held_slots", 0, 10**6),
-        ("preceding_starts", 5, FILMS.n_rows),
-        ("followers_held_offsets", 1, 2**40),
-        ("following_starts", -1, 0),
-    ],
-)
-def test_an_index_out_of_range_is_refused(role, place, value):
-    rows = sr.count_precedence(FILMS, strategy="bounded", memory=200_000).rows
-    arrays = {name: array.copy() for name, array in rows.arrays().items()}
-    arrays[role][place] = value
-    with pytest.raises(ValueError, match=r"out of range|missing|longer"):
-        rows_from("bounded", arrays, FILMS)
 
 
 @pytest.mark.parametrize("value", [0, FILMS.n_items - 1, FILMS.n_items, 2**32 - 1])

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 import surerec as sr
 from surerec.calibration import profile_cases
-from surerec.measures import MeasureScorer, Query, State, as_measure
+from surerec.measures import MeasureScorer, Query, as_measure
 from surerec.recommenders import (
     AGGREGATIONS,
     GROUP_GUARANTEE_KINDS,
@@ -152,20 +152,6 @@ def test_curves_are_the_losses_of_the_definition(found):
             expected = [slow_loss(name, found, group, threshold) for group in groups]
             left = curve.levels([threshold + 0.5])[0] * (len(groups) + 1) - 1
             assert left == pytest.approx(sum(expected), abs=1e-9)
-
-
-def test_arrays_there_and_back(statistics, films):
-    found = observed(statistics, "CM4", 2, n=9)[2]
-    arrays = found.state().arrays
-    back = GroupOutcomes.from_state(found.state(), films.n_users)
-    for name, array in arrays.items():
-        np.testing.assert_array_equal(getattr(back, name), array)
-    for name in arrays:
-        with pytest.raises((KeyError, ValueError)):
-            GroupOutcomes.from_state(State({k: a for k, a in arrays.items() if k != name}), 999)
-    for changed in ({"users": found.users + 1000}, {"owners": found.owners + 9}):
-        with pytest.raises(ValueError, match="of a calibration on groups has"):
-            GroupOutcomes.from_state(State({**arrays, **changed}), films.n_users)
 
 
 @pytest.mark.parametrize("formed", ["random", "similar"])

@@ -1,12 +1,11 @@
 """The paper's recommenders against its definitions, in fractions; and the lemma of validity."""
 
 import math
-from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import binom, kstest
 
@@ -25,38 +24,6 @@ def test_p_values_are_those_of_the_definition(name, literal, top, data):
     assert case.p_values(sr.InductiveConformal(name, **settings)) == case.expected(
         lambda item: paper.icrs(case.counts, name, case.history, item, floats=floats, **settings)
     )
-
-
-@pytest.fixture(scope="module")
-def crowd():
-    """Large enough for every path of the kernels, small enough for fractions."""
-    interactions = sr.datasets.synthetic(150, 90, 6_000, ties=0.3, random_state=21)
-    rows = [(u, i, t.timestamp()) for u, i, t in interactions.to_frame().iter_rows()]
-    longest = int(np.argmax(np.diff(interactions.offsets)))
-    user = interactions.users.ids[longest]
-    consumed = interactions.profile(user)["item_id"].to_list()
-    counts = paper.count(rows, without=user)
-    return sr.count_precedence(interactions), user, consumed, counts
-
-
-@pytest.mark.parametrize("known", [29, 30])
-@pytest.mark.parametrize("name", paper.NAMES)
-def test_long_profiles(crowd, name, known):
-    statistics, user, consumed, counts = crowd
-    assert len(consumed) >= known
-    history = consumed[:known]
-    model = sr.InductiveConformal(measure=name).fit(statistics)
-    found = as_dict(model.p_values(user=user, history=history))
-    train, calibration = paper.split(history)
-    judge = paper.float_key if name in paper.RATIOS else paper.measure
-    alphas = [judge(counts, name, train, c) for c in calibration]
-    expected = {}
-    for item in found:
-        new = judge(counts, name, train, item)
-        nonconformity = paper.is_nonconformity(name)
-        expected[item] = float(paper.p_value(alphas, new, nonconformity=nonconformity))
-    assert found == expected
-    assert len(found) == statistics.n_items - known
 
 
 @given(st.sampled_from(paper.NAMES), st.data())
@@ -82,23 +49,6 @@ def test_the_split_is_rounded_up_as_decimals_are(share, n, m):
     assert model.recommend(history=list(range(n)), confidence=0.5).highest_confidence == l / (l + 1)
 
 
-@settings(max_examples=30)
-@given(st.sampled_from(paper.NAMES), st.data())
-def test_leaving_a_user_out_is_refitting_without_them(name, data):
-    # Every item has another consumer, so that the refitted model knows the same items.
-    case = SmallCase(data)
-    anchor = [("anchor", item, 0) for item in range(10)]
-    rows = [(str(user), item, time) for user, item, time in case.rows]
-    user = data.draw(st.sampled_from(sorted({row[0] for row in rows})))
-    all_rows, rest = anchor + rows, anchor + [row for row in rows if row[0] != user]
-    model = sr.InductiveConformal(measure=name)
-    history = read(all_rows).profile(user)["item_id"].to_list()
-    left_out = as_dict(model.fit(read(all_rows)).p_values(user=user))
-    assert left_out == as_dict(model.fit(read(rest)).p_values(history=history))
-    beside = model.fit(read(all_rows)).p_values(user=user, history=history[::-1])
-    assert as_dict(beside) == as_dict(model.fit(read(rest)).p_values(history=history[::-1]))
-
-
 def test_the_only_user_there_is():
     model = sr.InductiveConformal(measure="NCM16").fit(
         read([(1, "a", 1), (1, "b", 2), (1, "c", 3)])
@@ -116,21 +66,6 @@ class TestSmoothed:
         return sr.InductiveConformal(measure="CM2", smoothed=True, **settings).fit(
             self.interactions
         )
-
-    def test_every_p_value_lies_within_its_tie(self):
-        plain = sr.InductiveConformal(measure="CM2").fit(self.interactions)
-        user = self.interactions.users.ids[0]
-        upper = as_dict(plain.p_values(user=user))
-        smoothed = as_dict(self.model().p_values(user=user))
-        assert smoothed.keys() == upper.keys()
-        rows = [(u, i, t.timestamp()) for u, i, t in self.interactions.to_frame().iter_rows()]
-        counts = paper.count(rows, without=user)
-        train, calibration = paper.split(self.interactions.profile(user)["item_id"].to_list())
-        alphas = [paper.measure(counts, "CM2", train, c) for c in calibration]
-        for item, p_value in smoothed.items():
-            own = paper.measure(counts, "CM2", train, item)
-            lower = Fraction(sum(alpha < own for alpha in alphas), len(alphas) + 1)
-            assert lower <= p_value <= upper[item]
 
     def test_the_seed_decides_and_nothing_else(self):
         user = self.interactions.users.ids[3]
@@ -170,46 +105,6 @@ def test_transductive_p_values_are_exact(aggregate, zeros, search, data):
     )
 
 
-# Dense enough that many a c has no zero factor.
-crowded_rows = st.lists(
-    st.tuples(st.integers(0, 9), st.integers(0, 4), st.integers(0, 9)), min_size=40, max_size=120
-)
-
-
-@given(crowded_rows, st.permutations(range(5)))
-def test_without_zeros_the_search_equals_the_papers_product(rows, items):
-    # What paper.md 9 claims, on the oracle alone.
-    counts = paper.count(rows)
-    *train, c, new = items
-    assume(counts.sup[c] and all(counts.pc[h, c] for h in train))
-    assert paper.crs_by_search(counts, train, new, c) == paper.crs_by_product(counts, train, new, c)
-
-
-@pytest.mark.parametrize("zeros", ["exact", "product"])
-def test_a_calibration_item_without_other_consumers_is_skipped(zeros):
-    # T = {a, b}, C = {c, ann's own}. Of c: PC(a), PC(b), PC(x) = 2, 1, 1, so p = (1 + 1) / 3.
-    rows = [("ann", item, t) for t, item in enumerate(["a", "b", "c", "only ann's"])]
-    rows += [("bob", item, t) for t, item in enumerate("abc")]
-    rows += [("cid", item, t) for t, item in enumerate("axc")]
-    for aggregate in ("max", "median"):
-        model = sr.TransductiveConformal(aggregate=aggregate, zeros=zeros).fit(read(rows))
-        assert as_dict(model.p_values(user="ann")) == {"x": 2 / 3}
-
-
-def test_a_median_between_two_levels_is_compared_exactly():
-    # PC of a, b, c and x before v: 1, 1, 1 and 1, so p = 4/4; before w: 2, 1, 1 and 1, so p = 3/4.
-    profiles = ["abcvw", "av", "bv", "cv", "xv", "abw", "cw", "aw", "xw"]
-    rows = [
-        (f"u{u}", item, t) for u, consumed in enumerate(profiles) for t, item in enumerate(consumed)
-    ]
-    model = sr.TransductiveConformal(aggregate="median").fit(read(rows))
-    frame = model.p_values(user="u0")
-    assert as_dict(frame) == {"x": 7 / 8}
-    assert frame["entry_confidence"].to_list() == [1 / 8]
-    assert len(model.recommend(user="u0", confidence=0.125)) == 0
-    assert len(model.recommend(user="u0", confidence=0.126)) == 1
-
-
 def test_the_highest_confidence_comes_from_the_items_trained_on():
     # Here T is what the new item is compared with: m = 3 of 5, so m / (m + 1).
     rows = [(user, item, item) for user in range(4) for item in range(7)]
@@ -231,15 +126,6 @@ def test_without_any_witness_no_confidence_is_supported(aggregate):
     picks = model.recommend(user="ann", confidence=0.5)
     assert picks.highest_confidence == 0
     assert picks.everything_qualifies
-
-
-def test_a_set_is_ordered_by_p_value_where_that_falls_as_the_mean_rises():
-    digits = [0, 10, 20, 30, 100, 130, 300, 200, 210, 230, 240, 500, 541, 550]  # user, item, time
-    rows = [(each // 100, each // 10 % 10, each % 10) for each in digits]
-    model = sr.TransductiveConformal().fit(read(rows))
-    p_values = model.recommend(2, confidence=0.5).to_frame()["p_value"].to_list()
-    assert p_values == sorted(p_values, reverse=True)
-    assert len(set(p_values)) > 1
 
 
 @given(st.none() | st.integers(1, 4), st.data())

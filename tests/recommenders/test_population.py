@@ -8,7 +8,7 @@ import surerec as sr
 from surerec.calibration import observe, profile_cases
 from surerec.conformal import RiskCurve
 from surerec.errors import InputError
-from surerec.measures import MeasureScorer, State
+from surerec.measures import MeasureScorer
 
 
 @pytest.fixture(scope="module")
@@ -86,21 +86,10 @@ def test_calibration_users_are_served_without_their_own_future(films, counts):
     assert sizes == [int(min(curve.threshold(e), 79)) for e in (0.1, 0.2, 0.3, 0.5)]
 
 
-def test_few_users_support_no_high_confidence(films, counts):
-    history = films.items.ids[:8].to_list()
-    for n, enough in ((8, False), (9, True)):
-        model = sr.PopulationConformal("CM12", n_calibration=n).fit(counts)
-        picks = model.recommend(history=history, confidence=0.9)
-        assert picks.guarantee.holds == enough == (not picks.everything_qualifies)
-        assert (len(picks) < picks.n_candidates) == enough
-
-
 def test_a_window_is_a_temporal_split(films):
-    end = int(films.times.max()) + 1
     model = sr.PopulationConformal("CM12", window=120, horizon=5).fit(films)
-    begin = end - 120 * 86_400_000_000
     first, last = model.calibration_.period
-    assert begin <= first <= last < end
+    assert films.times.max() - 120 * 86_400_000_000 < first < last <= films.times.max()
     picks = model.recommend(history=films.items.ids[:8].to_list(), confidence=0.8)
     assert "of the next 5 items new to the user within 120 days" in str(picks.guarantee)
 
@@ -148,25 +137,6 @@ def test_impossible_data_is_refused():
         sr.PopulationConformal().fit(
             sr.PrecedenceStatistics.from_counts([[0, 2], [1, 0]], [3, 3], n_users=3)
         )
-
-
-def test_arrays_that_are_not_a_calibration_are_refused(counts):
-    model = sr.PopulationConformal("CM12", n_calibration=20).fit(counts)
-    good = model.calibration_.state().arrays
-    bad = [
-        {**good, "owners": good["owners"] + 1},
-        {**good, "entries": np.full_like(good["entries"], np.nan)},
-        {**good, "values": good["values"][:, :5]},
-        {**good, "users": good["users"][:-1]},
-        {**good, "more": good["users"]},
-    ]
-    unexpected = "a calibration: unexpected 'more'"
-    for arrays in bad:
-        says = unexpected if "more" in arrays else r"a calibration (is|has)"
-        with pytest.raises(ValueError, match=says):
-            sr.PopulationConformal("CM12")._restore(counts, State(arrays).under("calibration_"))
-    with pytest.raises(KeyError):
-        sr.PopulationConformal("CM12")._restore(counts, State({"calibration_users": good["users"]}))
 
 
 def test_recalibrating_keeps_the_trees_and_the_folds(films):

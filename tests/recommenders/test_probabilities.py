@@ -1,7 +1,6 @@
 """Probabilities of items, precision, item lists and short lists."""
 
 import dataclasses
-import pickle
 
 import numpy as np
 import polars as pl
@@ -10,8 +9,7 @@ import pytest
 import surerec as sr
 from surerec.calibration import ItemProbabilities, Ranking, profile_cases
 from surerec.errors import InputError
-from surerec.measures import Query, State
-from surerec.recommenders import to_spec
+from surerec.measures import Query
 
 
 @pytest.fixture(scope="module")
@@ -65,20 +63,6 @@ def halves(films, horizon=0.4):
     return films.without_users(half), list(zip(known, later, strict=True))
 
 
-def test_probabilities_are_calibrated_for_other_users(films):
-    fitted, others = halves(films)
-    model = sr.PopulationConformal("CM12").fit(fitted)
-    said, happened = [], []
-    for known, later in others[:150]:
-        frame = model.recommend(history=known, confidence=0.999).to_frame()
-        said += frame["probability"].to_list()
-        happened += frame["item_id"].is_in(later).to_list()
-    assert abs(np.mean(said) - np.mean(happened)) < 0.01
-    top = np.array(said) >= np.quantile(said, 0.95)
-    assert abs(np.mean(np.array(said)[top]) - np.mean(np.array(happened)[top])) < 0.05
-    assert np.mean(np.array(happened)[top]) > 1.5 * np.mean(happened)
-
-
 @pytest.mark.parametrize("which", [0, 1])
 def test_probabilities_do_not_depend_on_the_users_own_future(model, which):
     """If a calibration user consumed everything, their probabilities must not change."""
@@ -129,34 +113,7 @@ def test_probabilities_are_refused_where_there_are_none(films, model):
     assert "this user has 2 known items" in few.about_probability
 
 
-def test_a_model_without_probabilities_answers_as_one_with_them(model):
-    state = to_spec(model).state.split("calibration_probabilities_")[1]
-    earlier = sr.PopulationConformal("CM12")._restore(model.statistics_, state)
-    one, two = (each.recommend(user=7, confidence=0.8) for each in (model, earlier))
-    assert one.items == two.items
-    assert one.guarantee == two.guarantee
-    assert two.to_frame()["probability"].is_null().all()
-    assert "at least 20 calibration users" in two.about_probability
-    with pytest.raises(InputError, match="at least 20 calibration users"):
-        earlier.recommend(user=7, confidence=0.8, min_probability=0.1)
-    with pytest.raises(InputError, match="this model has fewer"):
-        earlier.add_item_list("some", [1, 2])
-
-
 # ---- precision
-
-
-def test_precision_holds_for_other_users(films):
-    fitted, others = halves(films)
-    model = sr.PopulationConformal("CM12", guarantee="precision").fit(fitted)
-    shares = []
-    for known, later in others:
-        picks = model.recommend(history=known, precision=0.3)
-        if len(picks):
-            shares.append(np.mean([item in later for item in picks.items]))
-    assert np.mean(shares) >= 0.3 - 0.03
-    said = float(str(picks.guarantee).split("shown any (")[1].split("% are)")[0]) / 100
-    assert abs(len(shares) / len(others) - said) < 0.12
 
 
 def test_a_level_that_cannot_be_reached_is_refused_with_the_best_that_can(precise):
@@ -172,20 +129,15 @@ def test_a_level_that_cannot_be_reached_is_refused_with_the_best_that_can(precis
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        ({"precision": 0.0}, "precision is 0.0; it must be a number between 0 and 1"),
         ({"precision": 1}, "precision is 1; it must be a number between 0 and 1"),
         ({"precision": 50}, "did you mean 0.5"),
-        ({"precision": "half"}, "precision is 'half'"),
         ({"precision": 0.2, "confidence": 1.5}, "confidence is 1.5; it must be between 0 and 1"),
-        ({"precision": 0.2, "significance": 0.0}, "significance is 0; it must be between 0 and 1"),
         ({"confidence": 0.9}, "This recommender guarantees precision. Pass the share"),
         (
             {"precision": 0.2, "item_list": "stock"},
             "There is no item list 'stock'. Add it with add_item_list",
         ),
-        ({"precision": 0.2, "items": []}, "items is empty"),
         ({"precision": 0.2, "items": "12"}, "it must be a list of item ids"),
-        ({"precision": 0.2, "items": [9999]}, "There is no item 9999"),
         ({"precision": 0.2, "items": [12, 9998, 9999]}, "2 of 3 items are unknown: 9998, 9999"),
     ],
 )
@@ -206,11 +158,19 @@ def test_too_few_calibration_users_for_a_precision(films):
     with pytest.raises(InputError, match="its test needs at least 51 calibration users"):
         few.recommend(user=7, precision=0.05 + 0.9)
     none = sr.PopulationConformal("CM12", guarantee="precision", n_calibration=10).fit(films)
-    with pytest.raises(
-        InputError,
-        match=r"without probabilities: they need at least 20 calibration users",
-    ):
+    with pytest.raises(InputError, match="probabilities: they need at least 20 calibration users"):
         none.recommend(user=7, precision=0.2)
+
+
+def test_too_few_calibration_users_for_probabilities(films):
+    few = sr.PopulationConformal("CM12", n_calibration=10).fit(films)
+    found = few.recommend(user=7, confidence=0.8)
+    assert found.to_frame()["probability"].is_null().all()
+    assert "at least 20 calibration users" in found.about_probability
+    with pytest.raises(InputError, match="at least 20 calibration users"):
+        few.recommend(user=7, confidence=0.8, min_probability=0.1)
+    with pytest.raises(InputError, match="this model has fewer"):
+        few.add_item_list("some", [1, 2])
 
 
 def test_a_calibration_user_gets_the_threshold_tested_without_them(precise):
@@ -237,9 +197,6 @@ def test_given_items_restrict_a_set_without_a_guarantee(model):
     assert picks.guarantee.full is not None
     many = model.recommend_many([7], confidence=0.9, items=some)
     assert many["item_id"].to_list() == some
-    inductive = sr.InductiveConformal().fit(model.statistics_)
-    many = inductive.recommend_many([7], confidence=0.9, items=some, k=3)
-    assert set(many["item_id"]) <= set(some)
 
 
 @pytest.fixture(scope="module")
@@ -314,9 +271,6 @@ def test_unknown_items_of_a_list_are_skipped_counted_and_named(model, films):
     asked = {"history": films.items.ids.to_list()[:9]}
     last = films.items.ids.to_list()[-3:]
     with pytest.warns(sr.LeftOutWarning, match="1 of 4 items is unknown"):
-        found = model.p_values(**asked, items=[*last, "new-0"])
-    assert found.equals(model.p_values(**asked, items=last))
-    with pytest.warns(sr.LeftOutWarning, match="1 of 4 items is unknown"):
         picks = model.recommend(**asked, items=[*last, "new-0"], confidence=0.8)
     assert picks.items == model.recommend(**asked, items=last, confidence=0.8).items
     mostly = [*stock[:2], 901, 902, 903]
@@ -342,8 +296,6 @@ def test_a_short_list_has_its_probabilities(model):
     assert top.full_size == top.n_candidates
     assert top.guarantee.reason == f"this is a list of the {len(top)} best items"
     assert top.guarantee.full == model.recommend(7, confidence=0.9).guarantee
-    sent = pickle.loads(pickle.dumps(top))  # noqa: S301  # our own
-    assert sent.hits == top.hits
 
 
 @pytest.mark.parametrize(
@@ -451,70 +403,3 @@ def test_each_segment_is_tested_by_its_own_users(by_country, films, country, tmp
     by_country.save(tmp_path / "model")
     back = sr.load(tmp_path / "model")
     assert back.recommend(history=history, segment="DE", precision=0.15).items == found["DE"]
-
-
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("weights", lambda a: a[:2]),
-        ("weights", lambda a: a * np.nan),
-        ("weights", lambda a: -1 - a),
-        ("weights", lambda a: a.astype(np.float32)),
-        ("edges", lambda _: np.float64(0)),
-        ("edges", lambda a: a[::-1]),
-        ("edges", lambda a: a[:-1]),
-        ("edges", lambda a: np.full_like(a, np.inf)),
-        ("counts", lambda a: a[:-1]),
-        ("counts", lambda a: a.astype(np.int64)),
-        ("hits", lambda a: a - 5),
-        ("hits", lambda a: a + 10_000),
-        ("chooses", lambda a: a.astype(np.int8)),
-        ("chooses", np.ones_like),
-        ("swayed", lambda a: a[:-1]),
-        ("hit_ranks", lambda a: a[:, :2]),
-        ("hit_ranks", lambda a: a * np.nan),
-        ("hit_ranks", lambda a: -a),
-        ("begin", lambda _: np.array(7)),
-        ("begin", lambda a: a - 9),
-    ],
-)
-def test_forged_probabilities_are_refused(by_country, name, change):
-    state = by_country.model_.calibration.probabilities.state()
-    arrays, n = state.arrays, len(by_country.calibration_)
-    assert ItemProbabilities.from_state(state, n).bins.n == len(arrays["edges"]) + 1
-    forged = state | State({name: np.asarray(change(arrays[name]))})
-    with pytest.raises(ValueError, match=r"of probabilities|are inconsistent"):
-        ItemProbabilities.from_state(forged, n)
-
-
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("list0_list_codes", lambda a: a + 80),
-        ("list0_list_codes", lambda a: a[::-1]),
-        ("list0_list_codes", lambda a: a[:0]),
-        ("list0_list_codes", lambda a: a.astype(np.int32)),
-        ("list0_users", lambda a: a + 600),
-    ],
-)
-def test_forged_lists_are_refused(films, name, change):
-    model = sr.PopulationConformal("CM12").fit(films, item_lists={"some": films.items.ids[:40]})
-    state, statistics = model.model_.state(), model.statistics_
-    assert [*model._restore(statistics, state).item_lists_] == ["some"]
-    forged = state | State({name: change(state.arrays[name])})
-    with pytest.raises(ValueError, match=r"of an item list|is not sorted|users of a calibration"):
-        model._restore(statistics, forged)
-
-
-def test_item_lists_need_names_of_their_own(films):
-    lists = {"some": films.items.ids[:40], "more": films.items.ids[:50]}
-    model = sr.PopulationConformal("CM12").fit(films, item_lists=lists)
-    state = model.model_.state()
-    assert state.texts["list1_list_name"] == "more"
-    for name, why in (
-        ("some", "item lists lack names or share one"),
-        ("in stock", "is not a valid name"),
-    ):
-        forged = state | State(texts={"list1_list_name": name})
-        with pytest.raises(ValueError, match=why):
-            model._restore(model.statistics_, forged)

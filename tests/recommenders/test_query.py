@@ -40,11 +40,6 @@ def model(films):
 
 
 @pytest.fixture(scope="module")
-def learned(films):
-    return sr.PopulationConformal("learned").fit(films)
-
-
-@pytest.fixture(scope="module")
 def history(films):
     return films.items.ids[:8].to_list()
 
@@ -154,10 +149,7 @@ def test_a_guarantee_says_that_it_assumes_a_recent_history(films, model, history
         ({"history": [1, 2], "times": [1]}, "times has 1 values and history has 2 items"),
     ],
 )
-def test_times_need_a_history(films, model, asked, said):
-    ids = films.users.ids, films.items.ids
-    if "user" in asked:
-        asked = {**asked, "user": ids[0][1]}
+def test_times_need_a_history(model, asked, said):
     with pytest.raises(sr.InputError, match=said):
         model.recommend(confidence=0.9, **asked)
 
@@ -179,19 +171,3 @@ def test_histories_with_wrong_times_are_refused(films, model, history):
     query = model.model_.query(history=history)
     with pytest.raises(sr.InputError, match="query= has times of its own"):
         model.recommend(query=query, at=5, confidence=0.9)
-
-
-def test_a_learned_model_answers_the_same_with_and_without_times(films, learned):
-    history = films.profile(films.users[3])["item_id"].to_list()[:10]
-    early = iso(int(np.quantile(films.times, 0.2)))
-    ways = ({}, {"at": early}, {"times": [early] * 10})
-    answers = [learned.recommend(history=history, confidence=0.8, **given) for given in ways]
-    for answer in answers:
-        assert answer.to_frame().equals(answers[0].to_frame())
-        assert answer.guarantee == answers[0].guarantee
-        assert ASSUMED not in str(answer.guarantee)
-    for given in (history, [(item, early) for item in history]):
-        many = learned.recommend_many(histories={"ann": given}, confidence=0.8)
-        assert many["item_id"].to_list() == answers[0].items
-    turned = {"history": history[::-1], "times": range(10, 0, -1)}
-    assert learned.recommend(**turned, confidence=0.8).items == answers[0].items

@@ -1,10 +1,9 @@
 """Results: sets, how they are cut, ordered, copied and shown, in Python, JSON and notebooks."""
 
-import builtins
 import json
+import sys
 from itertools import pairwise
 
-import pandas as pd
 import polars as pl
 import pytest
 from hypothesis import given
@@ -71,7 +70,6 @@ def test_a_tenth_is_out_at_nine_tenths():
         assert picks.to_frame()["item_id"].to_list() == ["second"]
         assert not picks.everything_qualifies
         assert picks.highest_confidence == 0.9
-    assert len(model.recommend(history=history, confidence=0.91)) == 2
     assert model.recommend(history=history, confidence=0.91).everything_qualifies
     # An empty set is a normal answer.
     empty = model.recommend(history=history, confidence=0.8)
@@ -195,9 +193,6 @@ def test_notebooks_show_a_table_with_bars_and_the_guarantee(model, titled):
     assert "consumers of" in why._repr_html_()
     paper = sr.InductiveConformal("CM12").fit(titled).explain(titled.users[0], item=picks.items[0])
     assert "p_value=" in repr(paper)
-    frame = picks.to_pandas()
-    assert isinstance(frame, pd.DataFrame)
-    assert frame["item_id"].tolist() == picks.items
     assert list(why.to_pandas()["share"])
     axes = picks.plot(4).axes[0]
     assert (len(axes.patches), axes.get_xlabel()) == (4, "probability")
@@ -208,18 +203,11 @@ def test_notebooks_show_a_table_with_bars_and_the_guarantee(model, titled):
     ("library", "ask", "says"),
     [
         ("pandas", lambda picks: picks.to_pandas(), "needs pandas. Run pip install pandas"),
-        ("matplotlib", lambda picks: picks.plot(), "needs matplotlib. Run pip install"),
+        ("matplotlib.figure", lambda picks: picks.plot(), "needs matplotlib. Run pip install"),
     ],
 )
 def test_without_the_library_a_sentence_says_which(model, titled, monkeypatch, library, ask, says):
-    real = builtins.__import__
-
-    def without(name, *rest, **more):
-        if name.split(".")[0] == library:
-            raise ModuleNotFoundError(f"No module named {library!r}", name=library)
-        return real(name, *rest, **more)
-
     picks = model.recommend(titled.users[0], confidence=0.8)
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(sr.InputError, match=says):
         ask(picks)

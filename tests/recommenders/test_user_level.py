@@ -6,7 +6,6 @@ import pytest
 
 import surerec as sr
 from surerec.audit import audit
-from surerec.calibration import observe, profile_cases
 from surerec.recommenders import refitted
 
 N_ITEMS = 80
@@ -56,22 +55,6 @@ def test_a_guarantee_that_fails_in_a_segment_holds_with_segments(two):
         assert missed(apart, others, theirs, label, 0.8) == pytest.approx(0.2, abs=0.035)
 
 
-def test_hit_thresholds_are_those_of_crepes(two):
-    crepes = pytest.importorskip("crepes")
-    films, segment = two
-    model = sr.PopulationConformal(
-        "CM12", guarantee="hit", horizon=1, threshold="rank", segments="segment"
-    ).fit(films, user_segments=segment)
-    outcomes = observe(model.scorer_, model.statistics_, profile_cases(films, 1))
-    bins = np.array([segment[films.users[user]] for user in outcomes.cases.users])
-    mondrian = crepes.ConformalRegressor().fit(outcomes.ranks, bins=bins)
-    for label in ("odd", "sure"):
-        interval = mondrian.predict_int(np.zeros(1), bins=np.array([label]), confidence=0.8)
-        history = films.items.ids[:19].to_list()
-        picks = model.recommend(history=history, segment=label, confidence=0.8)
-        assert len(picks) == min(int(interval[0, 1]), picks.n_candidates)
-
-
 def test_users_without_a_segment_have_no_guarantee(two):
     films, segment = two
     some = {user: label for user, label in segment.items() if user > 20}
@@ -90,10 +73,8 @@ def test_users_without_a_segment_have_no_guarantee(two):
         ("segment", None, "fit needs the segment of each user"),
         (2, {0: "a"}, "segments is a number. Name their column"),
         ("contry", pl.DataFrame({"user": [0], "country": ["DE"]}), "no column 'contry'"),
-        ("country", pl.DataFrame({"who": [0], "country": ["DE"]}), "no user column"),
         ("country", {"x": "DE"}, "no country for any of the 800 users"),
         ("country", pl.DataFrame({"user": [0, 0], "country": ["a", "b"]}), "has two segments"),
-        ("country", "no such file.csv", "no such file"),
         ("", None, "segments is ''"),
         (("country", 0), None, "the number in segments is 0"),
         ((3, "country"), None, "segments is"),

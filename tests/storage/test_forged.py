@@ -125,28 +125,6 @@ def test_forged_parameters_are_refused(folder, name, setting, value):
     refuses(folder, name, match=f"{setting}|scorer|measure")
 
 
-@pytest.mark.parametrize(
-    ("part", "change"),
-    [
-        ("users", with_value(0, 80)),
-        ("users", lambda array: array.astype(np.int32)),
-        ("n_known", with_value(0, -1)),
-        ("owners", with_value(0, 10**9)),
-        ("entries", with_value(0, np.nan)),
-        ("values", with_value(0, np.inf)),
-        ("masses", lambda array: array[:, :5]),
-        ("period", lambda array: array[::-1].copy()),
-    ],
-)
-def test_forged_calibrations_are_refused(folder, part, change):
-    def replaced(card):
-        name = card["recommenders"]["population"]["arrays"][f"calibration_{part}"]
-        replace_file(folder, card, name, npy_bytes(change(np.load(folder / name).copy())))
-
-    forge(folder, replaced)
-    refuses(folder, "population", match="is invalid")
-
-
 def test_a_window_beyond_the_largest_date_never_ends(folder):
     def replaced(card):
         name = card["recommenders"]["population"]["arrays"]["calibration_period"]

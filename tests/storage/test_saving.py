@@ -257,14 +257,7 @@ CANNOT_NAME = "is not a valid array or text name \\(recommender 'x'\\)"
         ],
         *[
             ({"x": RecommenderSpec("kind", params)}, "parameters of recommender 'x' cannot be")
-            for params in (
-                {"a": float("nan")},
-                {"a": {1}},
-                {1: 2},
-                {"a": (1,)},
-                {"a": np.int64(3)},
-                7,
-            )
+            for params in ({"a": float("nan")}, {"a": {1}}, {1: 2}, {"a": (1,)}, 7)
         ],
         *[(stored(texts={n: "t"}), CANNOT_NAME) for n in ("", "A", "../a", "ä", "1a", "a" * 51, 7)],
         (stored(arrays={"a/b": np.ones(1)}), CANNOT_NAME),
@@ -275,7 +268,6 @@ CANNOT_NAME = "is not a valid array or text name \\(recommender 'x'\\)"
                 (np.ma.masked_array([1, 2], [True, False]), "of type MaskedArray"),
                 (np.array([print]), "array is object"),
                 (np.array([1.0], dtype=">f8"), "array is float64"),
-                (np.zeros(1, dtype=[("a", "f8")]), "array is void64"),
             )
         ],
         (stored(texts={"t": "ab\udcff"}), "'t' in the texts of recommender 'x' .*surrogates"),
