@@ -158,3 +158,13 @@ def test_invalid_input_is_rejected(given, message):
         merge_p_values(given)
     with pytest.raises(InputError, match="rule"):
         merge_p_values([0.5], "median")
+
+
+@pytest.mark.parametrize("n_values", [1, 3, 1_000_000])
+def test_smoothed_p_values_of_exchangeable_scores_are_uniform(n_values):
+    random = np.random.default_rng(20)
+    p_values = []
+    for _ in range(2_000):  # from all scores tied to none
+        drawn = random.integers(0, n_values, size=8).astype(float)
+        p_values.extend(smoothed_p_values(drawn[1:], drawn[:1], random.random(1)))
+    assert kstest(p_values, "uniform").pvalue > 0.01

@@ -250,3 +250,26 @@ def test_without_implicit_no_factors_are_selected(statistics, monkeypatch):
     for fold in learned.params["components"]:
         assert fold["gains"]["matrix factorisation"] == 0
         assert "matrix factorisation" not in fold["selected"]
+
+
+def with_profile(films, user, items):
+    """Return the same data with another profile of one user."""
+    changed = films.item_codes.copy()
+    changed[films.offsets[user] : films.offsets[user + 1]] = items
+    return sr.Interactions(films.users, films.items, films.offsets, changed, films.times)
+
+
+def test_no_user_is_scored_by_trees_trained_on_that_user(films, statistics):
+    learned = LearnedModel.train(statistics, n_users=60)
+    user = 11
+    own = films.item_codes[films.offsets[user] : films.offsets[user + 1]]
+    others = np.random.default_rng(4).permutation(films.n_items)[: len(own)]
+    changed = sr.count_precedence(with_profile(films, user, others))
+    again = LearnedModel.train(changed, n_users=60)
+    fold = learned.fold_for((user,), np.array([2, 40]))
+    assert again.folds[fold] == learned.folds[fold]  # those trees never saw the user
+    assert any(a != b for a, b in zip(again.folds, learned.folds, strict=True))
+    history = np.array([2, 40, 17, 5])
+    before = LearnedScorer(statistics, learned).score(history, without_user=user)
+    after = LearnedScorer(changed, again).score(history, without_user=user)
+    np.testing.assert_allclose(after, before, rtol=0, atol=1e-9)

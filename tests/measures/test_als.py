@@ -186,3 +186,27 @@ def test_a_matrix_without_a_cholesky_factor_is_reported(wrong):
     matrix = np.eye(3)
     matrix[1, 1] = wrong
     assert not als.factor(matrix)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 5.0])
+@pytest.mark.filterwarnings("ignore:OpenBLAS is configured")
+def test_users_are_folded_in_as_by_implicit(films, factors, alpha):
+    settings = AlsSettings(factors=12, folds=3, alpha=alpha, regularization=7.0)
+    theirs = AlternatingLeastSquares(
+        factors=12, regularization=7.0, alpha=1 + alpha, num_threads=1, dtype=np.float64
+    )
+    theirs.item_factors = np.ascontiguousarray(factors.items[1].T, dtype=np.float64)
+    ours = Factorisation(factors.items, factors.grams, factors.fold_of, settings)
+    for user in range(0, 60, 7):
+        history = films.consumed(user).astype(np.int64)
+        row = np.zeros((1, films.n_items), np.float32)
+        row[0, history] = 1.0
+        expected = theirs.recalculate_user(0, sparse.csr_matrix(row))
+        np.testing.assert_allclose(ours.user_factors(1, history), expected, rtol=1e-5, atol=1e-7)
+
+
+def test_the_guarantee_holds(films, scorer, statistics):
+    outcomes = observe(scorer, statistics, profile_cases(films, 0.4), keep_candidates=True)
+    for unit in ("rank", "score"):
+        found = coverage_over_splits(outcomes, unit, epsilons=(0.1, 0.2, 0.3))
+        assert (found["loss"] - found["epsilon"]).abs().max() < 0.03

@@ -67,3 +67,25 @@ def test_a_saved_wrapped_model_keeps_its_groups_and_refuses_other_sizes(wrapped,
     assert (again.items, str(again.guarantee)) == (alone.items, str(alone.guarantee))
     with pytest.raises(sr.InputError, match="calibrate_groups before saving it"):
         loaded.recommend(group=[*group, ids[20:28]], confidence=0.8)
+
+
+def test_the_ranks_of_calibration_groups_are_those_of_the_wrapped_model(wrapped):
+    outcomes = wrapped.group_calibrations_[0].outcomes
+    profiles, model = wrapped.model_.profiles(), wrapped.wrapped_
+    cases = profile_cases(profiles, 0.4)
+    known = {int(user): cases.known(place) for place, user in enumerate(cases.users)}
+    futures = {int(user): cases.future(place) for place, user in enumerate(cases.users)}
+    scores = np.array(model.counts)[: profiles.n_items]
+    order = np.lexsort((wrapped.statistics_.popularity, -scores))
+    for group in range(20):
+        members = outcomes.users[outcomes.offsets[group] : outcomes.offsets[group + 1]].tolist()
+        seen = np.unique(np.concatenate([known[user] for user in members]))
+        ranking = [item for item in order.tolist() if item not in seen and scores[item] > 0]
+        rows = outcomes.owners == group
+        expected = [
+            float(ranking.index(item)) + 1 if item in ranking else np.inf
+            for user in members
+            for item in futures[user].tolist()
+            if item not in seen
+        ]
+        assert outcomes.ranks[rows].tolist() == expected

@@ -403,3 +403,30 @@ def test_each_segment_is_tested_by_its_own_users(by_country, films, country, tmp
     by_country.save(tmp_path / "model")
     back = sr.load(tmp_path / "model")
     assert back.recommend(history=history, segment="DE", precision=0.15).items == found["DE"]
+
+
+def test_probabilities_are_calibrated_for_other_users(films):
+    fitted, others = halves(films)
+    model = sr.PopulationConformal("CM12").fit(fitted)
+    said, happened = [], []
+    for known, later in others[:150]:
+        frame = model.recommend(history=known, confidence=0.999).to_frame()
+        said += frame["probability"].to_list()
+        happened += frame["item_id"].is_in(later).to_list()
+    assert abs(np.mean(said) - np.mean(happened)) < 0.01
+    top = np.array(said) >= np.quantile(said, 0.95)
+    assert abs(np.mean(np.array(said)[top]) - np.mean(np.array(happened)[top])) < 0.05
+    assert np.mean(np.array(happened)[top]) > 1.5 * np.mean(happened)
+
+
+def test_precision_holds_for_other_users(films):
+    fitted, others = halves(films)
+    model = sr.PopulationConformal("CM12", guarantee="precision").fit(fitted)
+    shares = []
+    for known, later in others:
+        picks = model.recommend(history=known, precision=0.3)
+        if len(picks):
+            shares.append(np.mean([item in later for item in picks.items]))
+    assert np.mean(shares) >= 0.3 - 0.03
+    said = float(str(picks.guarantee).split("shown any (")[1].split("% are)")[0]) / 100
+    assert abs(len(shares) / len(others) - said) < 0.12

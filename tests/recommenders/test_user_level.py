@@ -116,3 +116,19 @@ def test_histories_need_the_segment_column(two):
     for given in ({"ann": consumed}, films):
         with pytest.raises(sr.InputError, match="with a column 'segment'"):
             model.recommend_many(histories=given, confidence=0.8)
+
+
+def test_hit_thresholds_are_those_of_crepes(two):
+    crepes = pytest.importorskip("crepes")
+    films, segment = two
+    model = sr.PopulationConformal(
+        "CM12", guarantee="hit", horizon=1, threshold="rank", segments="segment"
+    ).fit(films, user_segments=segment)
+    outcomes = observe(model.scorer_, model.statistics_, profile_cases(films, 1))
+    bins = np.array([segment[films.users[user]] for user in outcomes.cases.users])
+    mondrian = crepes.ConformalRegressor().fit(outcomes.ranks, bins=bins)
+    for label in ("odd", "sure"):
+        interval = mondrian.predict_int(np.zeros(1), bins=np.array([label]), confidence=0.8)
+        history = films.items.ids[:19].to_list()
+        picks = model.recommend(history=history, segment=label, confidence=0.8)
+        assert len(picks) == min(int(interval[0, 1]), picks.n_candidates)
