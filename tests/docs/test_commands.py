@@ -75,8 +75,7 @@ def in_minutes(words):
     if words[0] in {"demo", "compile"}:
         return words
     if words[0] == "reproduce" and "spark" not in words:
-        extra = ["--extra", "als"] if "als" in words else []
-        return ["reproduce", "--datasets", "ml-100k", "--n-users", "20", *extra, "--output"]
+        return ["reproduce", "--datasets", "ml-100k", "--n-users", "20", "--output"]
     return small(words) if BIG & set(words) else None
 
 

@@ -43,22 +43,6 @@ def tables(made, names=("first", "ml-10m")):
     return {block.caption: block for block in blocks if isinstance(block, Table)}
 
 
-def test_extra_measures_have_their_own_table():
-    found = results()
-    assert not [caption for caption in tables(found) if "extra measures" in caption]
-    extra, extra_validity = (
-        table.filter(algorithm="ICRS3").with_columns(algorithm=pl.lit("ICRS-als"))
-        for table in (found.metrics, found.validity)
-    )
-    found = replace(found, extra=extra, extra_validity=extra_validity)
-    first = tables(found)["Title of first: extra measures"]
-    assert [row[0] for row in first.rows] == ["ICRS12", "ICRS-als"]
-    assert first.header[1:6] == ("AP", "AUC", "NDCG", "RR", "observed error at ε = 0.05")
-    ap = extra.filter(dataset="first", split="time", metric="ap")["mean"].item()
-    assert first.rows[1][1] == f"{ap:.3f}"
-    assert len(first.rows[1]) == len(first.header)
-
-
 @pytest.mark.usefixtures("quick")
 def test_skipped_parts_are_missing_in_the_report(tmp_path):
     made = results(("only",), times=False, tuning=False)
@@ -143,11 +127,6 @@ def good_and_bad():
     return ranks_table(pl.concat([metrics_table(["Good"]), bad]))
 
 
-def apart():
-    changed = pl.when(pl.col("algorithm") == "ICRS5").then(0.5).otherwise(pl.col("mean"))
-    return ranks().with_columns(mean=changed)
-
-
 def validity(time=1.3, random=0.9, **changed):
     table = validity_table(["One"], {"time": time, "random": random})
     return table.with_columns(**changed)
@@ -187,9 +166,6 @@ CLAIMS = [
      "One: 1 of 17, worst ICRS3 with an observed error of 0.990 at ε = 0.05"),
     (_claims.efficient, validity(), "does not hold", "0.540 to 0.540 on One"),
     (_claims.efficient, validity(efficiency_error=pl.col("efficiency_error") / 2), "holds"),
-    (_claims.noise_floor, ranks(), "for comparison", "here they do",
-     "0.01 in AP, 0.02 in AUC, 0.01 in NDCG and 0.01 in RR"),
-    (_claims.noise_floor, apart(), "does not hold", "differ by up to"),
 ]  # fmt: skip
 
 

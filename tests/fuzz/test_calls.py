@@ -50,9 +50,9 @@ FUNCTIONS = (
     conformal.smoothed_p_values, conformal.in_set, conformal.left_out_up_to,
     conformal.entry_confidence, conformal.highest_confidence, conformal.significance_of,
     conformal.users_needed, conformal.venn_abers, evaluation.ranking_metrics,
-    evaluation.hits_curve, evaluation.mean_and_error,
+    evaluation.mean_and_error,
     evaluation.dataset_ranks, evaluation.average_ranks, evaluation.friedman,
-    evaluation.nemenyi_critical_difference, evaluation.cd_groups, evaluation.choose_users,
+    evaluation.nemenyi_critical_difference, evaluation.choose_users,
     evaluation.evaluate,
 )  # fmt: skip
 METHODS = (

@@ -18,7 +18,7 @@ from surerec.evaluation._evaluate import (
     unknown_among,
     write_table,
 )
-from surerec.evaluation._metrics import hits_curve, mean_and_error, ranking_metrics
+from surerec.evaluation._metrics import mean_and_error, ranking_metrics
 from surerec.evaluation._new_users import (
     NewUserTest,
     miss_by_support,
@@ -36,7 +36,6 @@ from surerec.evaluation._protocol import (
 )
 from surerec.evaluation._ranks import (
     average_ranks,
-    cd_groups,
     dataset_ranks,
     friedman,
     nemenyi_critical_difference,
@@ -74,7 +73,6 @@ __all__ = [
     "average_ranks",
     "backtest",
     "candidates_of",
-    "cd_groups",
     "choose_users",
     "coverage_over_splits",
     "dataset_ranks",
@@ -83,7 +81,6 @@ __all__ = [
     "for_each",
     "friedman",
     "halves",
-    "hits_curve",
     "item_reliability",
     "judge_by",
     "losses_at",

@@ -15,7 +15,6 @@ from surerec.evaluation import (
     Shares,
     assess_model,
     choose_users,
-    evaluate,
     evaluate_user,
     for_each,
     judge_by,
@@ -23,7 +22,7 @@ from surerec.evaluation import (
     write_table,
 )
 from surerec.experiments._study import ALGORITHMS, EXTRA, ORDERS, SHARES, TOPS
-from surerec.measures import MEASURES, ProfileRows, aggregate, as_measure, log_score
+from surerec.measures import MEASURES, ProfileRows, aggregate, log_score
 from surerec.recommenders import InductiveConformal, PrecedenceMining
 
 if TYPE_CHECKING:
@@ -153,23 +152,6 @@ def _evaluate_some(
         )
     ]
     write_table(pl.DataFrame(rows, infer_schema_length=None), path)
-
-
-def extra_users(statistics: PrecedenceStatistics, settings: StudySettings) -> pl.DataFrame:
-    """Evaluate the extra measures on the same users, as `evaluate_users` does.
-
-    They are trained once, on this machine, with any engine.
-    """
-    fitted = {
-        f"ICRS-{measure}": as_measure(measure, random_state=settings.random_state).fit(statistics)
-        for measure in settings.extra
-    }
-    how: dict[str, Any] = {
-        "n_users": settings.n_users,
-        "k": settings.k,
-        "random_state": settings.random_state,
-    }
-    return pl.concat(evaluate(fitted, statistics, order=order, **how).users for order in ORDERS)
 
 
 def tuning_table(

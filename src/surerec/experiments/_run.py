@@ -10,10 +10,10 @@ import polars as pl
 from surerec._inputs import damage_in_words
 from surerec.datasets import CATALOGUE
 from surerec.evaluation import Evaluation, write_table
-from surerec.experiments._evaluating import Threads, evaluate_users, extra_users, tuning_table
+from surerec.experiments._evaluating import Threads, evaluate_users, tuning_table
 from surerec.experiments._report import write_report
 from surerec.experiments._settings import Results, prepare_folder
-from surerec.experiments._timing import growth_table, times_table
+from surerec.experiments._timing import times_table
 from surerec.precedence import count_precedence
 from surerec.reports import require_plots
 
@@ -62,8 +62,6 @@ def run(
             named = table.select(pl.lit(source.name).alias("dataset"), pl.all())
             tables.setdefault(kind, []).append(named)
     joined = {kind: pl.concat(found, how="diagonal_relaxed") for kind, found in tables.items()}
-    if settings.timed_users:
-        joined["growth"] = _kept(output / "parts" / "growth.parquet", growth_table)
     for kind, written in joined.items():
         for ending in ("csv", "parquet"):
             write_table(written, output / f"{kind}.{ending}")
@@ -96,14 +94,9 @@ def _dataset_tables(
     statistics = count_precedence(interactions)
     tables = {"datasets": _about(name, interactions, perf_counter() - begin)}
     parts.mkdir(parents=True, exist_ok=True)
-    if settings.extra:  # first, as an extra may be missing
-        path = parts / "extra.parquet"
-        extra = Evaluation(_kept(path, lambda: extra_users(statistics, settings)))
-        tables |= {"extra": extra.metrics(), "extra_validity": extra.validity()}
     with engine.holding(statistics, parts) as spread:
         found = Evaluation(evaluate_users(name, interactions, settings, parts, spread))
-        tables |= {"metrics": found.metrics(), "curves": found.curves()}
-        tables["validity"] = found.validity()
+        tables |= {"metrics": found.metrics(), "validity": found.validity()}
         if settings.tuning_users:
             tables["tuning"] = _kept(
                 parts / "tuning.parquet", lambda: tuning_table(name, interactions, settings, spread)
