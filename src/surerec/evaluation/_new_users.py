@@ -48,7 +48,6 @@ _CELLS: Final = 1 << 24  # candidates' shares in memory
 _BEGINS: Final = np.array([0, 1, 2, 3, 5, 10, 30])
 _BEYOND: Final = float(stats.norm.ppf(1 - 0.025 / len(OTHER_USERS)))
 """Standard errors that correspond to two for one row, for seven rows (Bonferroni)."""
-_K: Final = 10
 
 
 class UserSplit(NamedTuple):
@@ -113,13 +112,10 @@ class NewUserTest:
     support : polars.DataFrame or None
         Miss rates at ε = 0.1 of calibration users and new users, by the number of other users of
         the fit who consumed the item; see :func:`surerec.evaluation.miss_by_support`.
-    ranking : polars.DataFrame or None
-        For each split, precision@10 of calibration users and of new users.
     """
 
     splits: pl.DataFrame
     support: pl.DataFrame | None = None
-    ranking: pl.DataFrame | None = None
 
     def table(self) -> pl.DataFrame:
         """Return the mean over splits for each ε, and whether the guarantee holds.
@@ -206,7 +202,7 @@ def new_user_test(
     ties : {"order", "strict"}, default="order"
         Whether items with equal times precede each other; see :func:`surerec.count_precedence`.
     diagnose : bool, default=True
-        Whether to rank the calibration users again, for the tables `support` and `ranking`.
+        Whether to rank the calibration users again, for the table `support`.
     random_state : int, default=0
         Seed of splits and fits.
 
@@ -259,18 +255,13 @@ def new_user_test(
             item = pl.when(pl.col("item") >= 0).then(pl.col("item") + split * interactions.n_items)
             ranked += [
                 items.with_columns(
-                    pl.lit(split).alias("split"),
                     pl.col("user") + split * interactions.n_users,
                     item.otherwise(-1).alias("item"),
                 )
                 for items in _ranked_items(model, outcomes, threshold)
             ]
-    items = pl.concat(ranked) if diagnose else None
-    return NewUserTest(
-        pl.DataFrame(rows, infer_schema_length=None),
-        None if items is None else miss_by_support(items),
-        None if items is None else _rankings(items),
-    )
+    support = miss_by_support(pl.concat(ranked)) if diagnose else None
+    return NewUserTest(pl.DataFrame(rows, infer_schema_length=None), support)
 
 
 def _variance(losses: NDArray[np.float64]) -> float:
@@ -409,7 +400,6 @@ def _ranked_items(
                 "user": outcomes.cases.users[outcomes.owners],
                 "item": items,
                 "others": support[items] - counted,
-                "rank": outcomes.ranks,
                 "missed": (entries > threshold) | np.isinf(entries),
             }
         )
@@ -479,25 +469,3 @@ def _between(rest: NDArray[np.float64], clusters: NDArray[np.int64]) -> float:
     """Return the sum of squared sums of clusters, scaled for few of them; NaN for one."""
     sums = np.bincount(np.unique(clusters, return_inverse=True)[1], weights=rest)
     return float((sums**2).sum() * len(sums) / (len(sums) - 1)) if len(sums) > 1 else np.nan
-
-
-def _rankings(items: pl.DataFrame) -> pl.DataFrame:
-    """Return precision@10 of calibration users and new users for each split.
-
-    The standard error is that of their difference.
-    """
-    rows = []
-    for (split,), part in items.group_by("split", maintain_order=True):
-        hits = part.group_by("side", "user", maintain_order=True).agg((pl.col("rank") <= _K).sum())
-        left_out, new = (
-            hits.filter(side=side)["rank"].to_numpy() / _K for side in ("calibration", "new")
-        )
-        rows.append(
-            {
-                "split": split,
-                "precision@10 calibration": float(left_out.mean()),
-                "precision@10 new": float(new.mean()),
-                "standard_error": float((_variance(left_out) + _variance(new)) ** 0.5),
-            }
-        )
-    return pl.DataFrame(rows)
