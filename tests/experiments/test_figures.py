@@ -24,7 +24,7 @@ def test_all_data_sets_and_metrics_have_figures():
     for kind in ("nominal", "validity", "efficiency"):
         assert {f"{kind}-first", f"{kind}-ml-10m"} <= set(names)
     assert {"top-k", "cd-ap", "cd-auc", "cd-ndcg", "cd-rr", "times"} <= set(names)
-    without = results(times=False, tuning=False)
+    without = results(times=False)
     left = set(names) - set(_figures.plans(without, ranks_table(without.metrics), 10))
     assert {name.split("-")[0] for name in left} == {"times"}
 

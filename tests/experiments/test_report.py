@@ -45,13 +45,12 @@ def tables(made, names=("first", "ml-10m")):
 
 @pytest.mark.usefixtures("quick")
 def test_skipped_parts_are_missing_in_the_report(tmp_path):
-    made = results(("only",), times=False, tuning=False)
+    made = results(("only",), times=False)
     write_report(made, small_results.settings(("only",)), tmp_path)
     kinds = {path.suffix for path in (tmp_path / "figures").iterdir()}
     assert kinds == {".png", ".svg", ".pdf"}
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Execution time" not in text
-    assert "Tuning" not in text
     assert "they need at least two" in text
     assert not (tmp_path / "friedman.csv").exists()
     assert (tmp_path / "comparison.csv").is_file()
@@ -60,7 +59,7 @@ def test_skipped_parts_are_missing_in_the_report(tmp_path):
 @pytest.mark.usefixtures("quick")
 def test_one_user_has_a_report_without_standard_errors(tmp_path):
     unknown = pl.lit(None, pl.Float64).alias("standard_error")
-    made = results(("a/b c",), times=False, tuning=False)
+    made = results(("a/b c",), times=False)
     without = {name: getattr(made, name).with_columns(unknown) for name in ("metrics", "validity")}
     write_report(replace(made, **without), small_results.settings(("a/b c",)), tmp_path)
     text = (tmp_path / "report.html").read_text(encoding="utf-8")

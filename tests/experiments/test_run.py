@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -9,10 +10,12 @@ import pytest
 
 import surerec as sr
 from surerec.evaluation import candidates_of, split_user
-from surerec.experiments import ALGORITHMS, DataSource, StudySettings, run
+from surerec.experiments import ALGORITHMS, DataSource, StudySettings, reproduce
 from surerec.experiments._evaluating import judge
 from surerec.experiments._study import EXTRA
 from surerec.recommenders import make_recommender
+
+run = partial(reproduce, report=False)  # figures take seconds
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +29,7 @@ def ratings(tmp_path_factory):
 
 @pytest.fixture
 def settings(ratings):
-    return StudySettings(
-        (DataSource.parse(str(ratings)),), n_users=25, timed_users=0, tuning_users=3
-    )
+    return StudySettings((DataSource.parse(str(ratings)),), n_users=25, timed_users=0)
 
 
 def test_the_shared_pass_equals_each_algorithm_alone(ratings):
@@ -55,9 +56,6 @@ def test_the_tables_have_every_algorithm_metric_and_level(settings, tmp_path):
     results = run(settings, tmp_path / "out")
     assert results.metrics.height == 2 * 21 * 7
     assert results.validity.height == 2 * 19 * 19
-    assert set(results.tuning["sweep"]) == {"top", "shares"}
-    # 25 pairs of shares, without 50% + 50%, which leaves no test items
-    assert results.tuning.filter(sweep="shares", algorithm="ICRS3").height == 24
     assert pl.read_csv(tmp_path / "out" / "metrics.csv").height == results.metrics.height
 
 
@@ -77,7 +75,7 @@ def test_a_resumed_run_has_the_same_numbers(settings, tmp_path, monkeypatch):
             run(settings, tmp_path / "part")
     assert list((tmp_path / "part" / "parts").rglob("*.parquet"))
     resumed = run(settings, tmp_path / "part", resume=True)
-    for table in ("metrics", "validity", "tuning"):
+    for table in ("metrics", "validity"):
         assert getattr(whole, table).equals(getattr(resumed, table))
 
 
@@ -86,7 +84,7 @@ def test_the_folder_of_another_run_is_protected(settings, tmp_path):
     run(settings, output)
     with pytest.raises(sr.InputError, match=r"contains the results of another run\. .*--resume"):
         run(settings, output)
-    other = StudySettings(settings.datasets, n_users=9, timed_users=0, tuning_users=0)
+    other = StudySettings(settings.datasets, n_users=9, timed_users=0)
     with pytest.raises(sr.InputError, match="started with other settings"):
         run(other, output, resume=True)
     assert json.loads((output / "settings.json").read_text())["settings"]["n_users"] == 25

@@ -7,7 +7,7 @@ import pytest
 
 import surerec as sr
 from surerec.errors import InputError
-from surerec.experiments import DataSource, StudySettings, run
+from surerec.experiments import DataSource, StudySettings, reproduce
 from surerec.spark import SparkEngine, recommend_spark
 from surerec.testing import CHECKS
 from tests.contracts.test_recommenders import SUBJECTS, WRAPPED
@@ -84,8 +84,8 @@ def study(tmp_path_factory):
     data = sr.datasets.synthetic(n_users=60, n_items=50, n_rows=1_500, random_state=6)
     data.to_frame().write_csv(at / "small.csv")
     source = DataSource.parse(str(at / "small.csv"))
-    settings = StudySettings((source,), n_users=25, timed_users=0, tuning_users=2)
-    return at / "small.csv", settings, run(settings, at / "out")
+    settings = StudySettings((source,), n_users=25, timed_users=0)
+    return at / "small.csv", settings, reproduce(settings, at / "out", report=False)
 
 
 @pytest.mark.usefixtures("spark")
@@ -93,10 +93,10 @@ def test_the_study_gives_the_numbers_of_the_local_run(cli, study, tmp_path, monk
     # Figures are drawn from the tables, wherever those were made, and take long.
     monkeypatch.setattr("surerec.experiments._run.write_report", lambda *_: None)
     monkeypatch.chdir(tmp_path)  # executors work elsewhere, and must write where this means
-    given = ("--datasets", study[0], "--n-users", 25, "--timed-users", 0, "--tuning-users", 2)
+    given = ("--datasets", study[0], "--n-users", 25, "--timed-users", 0)
     done = cli("reproduce", *given, "--output", "out", "--engine", "spark")
     assert done.code == 0, done.err
-    for table in ("metrics", "curves", "validity", "tuning"):
+    for table in ("metrics", "validity"):
         found = pl.read_parquet(tmp_path / "out" / f"{table}.parquet")
         assert found.equals(getattr(study[2], table))
     parts = tmp_path / "out" / "parts" / "small"
@@ -106,4 +106,4 @@ def test_the_study_gives_the_numbers_of_the_local_run(cli, study, tmp_path, monk
 def test_a_folder_that_executors_cannot_find_is_refused(spark, study, tmp_path, monkeypatch):
     monkeypatch.setattr("surerec.spark._recommend.save_model", lambda *_: None)  # elsewhere
     with pytest.raises(InputError, match=r"An executor cannot find .*\.statistics-"):
-        run(study[1], tmp_path / "out", engine=SparkEngine(spark))
+        reproduce(study[1], tmp_path / "out", engine=SparkEngine(spark), report=False)

@@ -57,7 +57,6 @@ _STUDY: Final = {
     "random_state": Option(int, "Seed of the choice of users and of the random split.", 0),
     "k": Option(int, "Length of the lists for precision, recall and F1.", 10),
     "timed_users": Option(int, "Users for the timing experiment; 0 skips it.", 50),
-    "tuning_users": Option(int, "Users for the sweeps of I and of the shares; 0 skips them.", 100),
 }
 
 

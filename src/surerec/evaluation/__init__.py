@@ -14,7 +14,6 @@ from surerec.evaluation._evaluate import (
     candidates_of,
     evaluate,
     evaluate_user,
-    judge_by,
     unknown_among,
     write_table,
 )
@@ -82,7 +81,6 @@ __all__ = [
     "friedman",
     "halves",
     "item_reliability",
-    "judge_by",
     "losses_at",
     "mean_and_error",
     "measure_curve",

@@ -1,7 +1,7 @@
 """The paper's experiments, run on the data of your choice."""
 
 from surerec.experiments._evaluating import Engine, Spread, Threads
-from surerec.experiments._run import reproduce, run
+from surerec.experiments._run import reproduce
 from surerec.experiments._settings import DataSource, Results, StudySettings
 from surerec.experiments._study import ALGORITHMS
 
@@ -14,5 +14,4 @@ __all__ = [
     "StudySettings",
     "Threads",
     "reproduce",
-    "run",
 ]

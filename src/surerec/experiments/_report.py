@@ -103,7 +103,6 @@ def report_blocks(results: Results, ranks: pl.DataFrame, settings: StudySettings
         *_levels("validity", results.validity, titles, _error),
         *_levels("efficiency", results.validity, titles, _INCLUDED.format_map),
         *([] if results.times is None else _times(results.times, titles)),
-        *([] if results.tuning is None else _tuning(results.tuning, titles)),
     ]
     files = _TEXTS["files"].items()
     return [
@@ -277,24 +276,6 @@ def _times(times: pl.DataFrame, titles: Mapping[str, str]) -> Iterable[Block]:
     rows = _rows(times, "dataset", titles, _TIME.format_map)
     header = ("algorithm", *titles.values())
     yield Table("Milliseconds per recommendation", header, rows, folded=True)
-
-
-def _tuning(tuning: pl.DataFrame, titles: Mapping[str, str]) -> Iterable[Block]:
-    """Yield AP and AUC over I, and over the split shares."""
-    yield Heading("Tuning")
-    yield Paragraph(_TEXTS["words"]["tuning"])
-    header = ("algorithm", "I", "training", "calibration", "AP", "AUC")
-    for dataset, title in titles.items():
-        rows = tuple(
-            (
-                row["algorithm"],
-                str(row["top"] or "all"),
-                *(f"{row[share]:.0%}" for share in ("training", "calibration")),
-                *(_mean(row[metric], row[f"{metric}_error"]) for metric in ("ap", "auc")),
-            )
-            for row in tuning.filter(dataset=dataset).to_dicts()
-        )
-        yield Table(f"{title}: number of factors I, and split shares", header, rows, folded=True)
 
 
 def _settings(settings: StudySettings) -> Table:

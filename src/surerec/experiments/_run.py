@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -10,7 +9,7 @@ import polars as pl
 from surerec._inputs import damage_in_words
 from surerec.datasets import CATALOGUE
 from surerec.evaluation import Evaluation, write_table
-from surerec.experiments._evaluating import Threads, evaluate_users, tuning_table
+from surerec.experiments._evaluating import Threads, evaluate_users
 from surerec.experiments._report import write_report
 from surerec.experiments._settings import Results, prepare_folder
 from surerec.experiments._timing import times_table
@@ -26,15 +25,16 @@ if TYPE_CHECKING:
     from surerec.interactions import Interactions
 
 
-def run(
+def reproduce(
     settings: StudySettings,
     output: Path,
     *,
     resume: bool = False,
     overwrite: bool = False,
     engine: Engine | None = None,
+    report: bool = True,
 ) -> Results:
-    """Run every algorithm on every data set, and write all tables.
+    """Run every algorithm on every data set, and write all tables, figures and the report.
 
     Finished parts are stored in ``parts/`` of the output folder, so that an interrupted run can
     resume.
@@ -51,7 +51,11 @@ def run(
         Where users are evaluated: by default on the cores of this machine; see also
         :class:`surerec.spark.SparkEngine`. All engines give the same numbers. Execution times are
         always measured on this machine.
+    report : bool, default=True
+        Write figures and report, which need the ``plots`` extra; otherwise tables only.
     """
+    if report:
+        require_plots()  # before hours of work, not after
     for source in settings.datasets:
         source.check()
     prepare_folder(output, settings, resume=resume, overwrite=overwrite)
@@ -65,24 +69,9 @@ def run(
     for kind, written in joined.items():
         for ending in ("csv", "parquet"):
             write_table(written, output / f"{kind}.{ending}")
-    return Results(**joined)
-
-
-def reproduce(
-    settings: StudySettings,
-    output: Path,
-    *,
-    resume: bool = False,
-    overwrite: bool = False,
-    engine: Engine | None = None,
-) -> Results:
-    """Run the study and write its report and figures; see :func:`run`.
-
-    Needs the ``plots`` extra: ``pip install surerec[plots]``.
-    """
-    require_plots()  # before hours of work, not after
-    results = run(settings, output, resume=resume, overwrite=overwrite, engine=engine)
-    write_report(results, settings, output)
+    results = Results(**joined)
+    if report:
+        write_report(results, settings, output)
     return results
 
 
@@ -90,24 +79,19 @@ def _dataset_tables(
     source: DataSource, settings: StudySettings, parts: Path, engine: Engine
 ) -> dict[str, pl.DataFrame]:
     name, interactions = source.name, source.load(**settings.reading)
-    begin = perf_counter()
     statistics = count_precedence(interactions)
-    tables = {"datasets": _about(name, interactions, perf_counter() - begin)}
+    tables = {"datasets": _about(name, interactions)}
     parts.mkdir(parents=True, exist_ok=True)
     with engine.holding(statistics, parts) as spread:
         found = Evaluation(evaluate_users(name, interactions, settings, parts, spread))
         tables |= {"metrics": found.metrics(), "validity": found.validity()}
-        if settings.tuning_users:
-            tables["tuning"] = _kept(
-                parts / "tuning.parquet", lambda: tuning_table(name, interactions, settings, spread)
-            )
     if settings.timed_users:
         path = parts / "times.parquet"
         tables["times"] = _kept(path, lambda: times_table(name, statistics, settings))
     return tables
 
 
-def _about(name: str, interactions: Interactions, seconds: float) -> pl.DataFrame:
+def _about(name: str, interactions: Interactions) -> pl.DataFrame:
     entry = CATALOGUE.get(name)
     paper = entry.paper if entry else None
     counts = ("users", "items", "rows")
@@ -116,7 +100,6 @@ def _about(name: str, interactions: Interactions, seconds: float) -> pl.DataFram
         **{kind: getattr(interactions, f"n_{kind}") for kind in counts},
         "origin": interactions.origin,
         **{f"paper_{kind}": getattr(paper, kind, None) for kind in counts},
-        "seconds_counting": seconds,
     }
     types = {"origin": pl.String, **dict.fromkeys([f"paper_{kind}" for kind in counts], pl.Int64)}
     return pl.DataFrame([row], schema_overrides=types)

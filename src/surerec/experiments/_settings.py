@@ -77,8 +77,6 @@ class StudySettings:
     """List length of precision, recall and F1."""
     timed_users: int = 50
     """Users for execution times; 0 skips them."""
-    tuning_users: int = 100
-    """Users for the sweeps of I and of the split shares; 0 skips them."""
     reading: dict[str, Any] = field(default_factory=dict)
     """Options of `read_interactions`, such as column names."""
 
@@ -91,7 +89,6 @@ class StudySettings:
         check_whole("n_users", self.n_users)
         check_whole("k", self.k)
         check_whole("timed_users", self.timed_users, lowest=0)
-        check_whole("tuning_users", self.tuning_users, lowest=0)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as JSON types, without an empty `reading`."""
@@ -111,8 +108,6 @@ class Results:
     """split, algorithm, epsilon, validity_error, standard_error, efficiency_error, set_size, …."""
     times: pl.DataFrame | None = None
     """algorithm, median_ms, p90_ms, n_users."""
-    tuning: pl.DataFrame | None = None
-    """sweep, algorithm, top, training, calibration, ap, ap_error, auc, auc_error, n_users."""
 
 
 def versions() -> dict[str, str]:
