@@ -43,7 +43,6 @@ from surerec.evaluation._reliability import item_reliability, new_user_reliabili
 from surerec.evaluation._sets import (
     CHECKED_EPSILONS,
     MeasuredSets,
-    coverage_over_splits,
     for_each,
     halves,
     losses_at,
@@ -52,7 +51,6 @@ from surerec.evaluation._sets import (
     refittable,
     risk_curve,
     sets_at_thresholds,
-    size_at_miss,
 )
 
 __all__ = [
@@ -73,7 +71,6 @@ __all__ = [
     "backtest",
     "candidates_of",
     "choose_users",
-    "coverage_over_splits",
     "dataset_ranks",
     "evaluate",
     "evaluate_user",
@@ -93,7 +90,6 @@ __all__ = [
     "refittable",
     "risk_curve",
     "sets_at_thresholds",
-    "size_at_miss",
     "split_user",
     "split_users",
     "temporal_windows",
