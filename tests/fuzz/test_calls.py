@@ -148,7 +148,7 @@ def right():
         "interactions": some_data, "statistics": some_data, "horizon": [0.4, 2],
         "threshold": ["rank", "score"], "window": [None, 60], "train_share": [0.3, 0.5],
         "aggregate": ["max", "median"], "zeros": ["exact", "product"], "top": [1, 2],
-        "ties": ["order", "strict", 0.2], "strategy": ["auto", "dense", "bounded", "on-demand"],
+        "ties": ["order", "strict", 0.2], "strategy": ["auto", "dense", "bounded"],
         "source": [frame, frame.to_pandas(), frame.to_arrow(), "nowhere.csv"], "code": [0, 3],
         "time": [0, "datetime", 2**62], "calibration": NUMBERS, "candidates": NUMBERS,
         "uniforms": NUMBERS, "entries": NUMBERS, "scores": NUMBERS, "ranks": NUMBERS,

@@ -12,7 +12,7 @@ some_rows = st.lists(
     st.tuples(st.integers(0, 6), st.integers(0, 9), st.integers(0, 4)), min_size=1, max_size=60
 )
 ties_rules = st.sampled_from(["order", "strict"])
-strategies = st.sampled_from(["dense", "bounded", "on-demand"])
+strategies = st.sampled_from(["dense", "bounded"])
 
 
 def read(rows):
@@ -118,7 +118,7 @@ def crowd_of(n_users):
     return sr.Interactions.from_profiles(np.arange(0, 3 * n_users + 1, 3), items.ravel())
 
 
-@pytest.mark.parametrize("strategy", ["dense", "bounded", "on-demand"])
+@pytest.mark.parametrize("strategy", ["dense", "bounded"])
 @pytest.mark.parametrize(("n_users", "bits"), [(2**16 - 1, 16), (2**16, 32)])
 def test_counts_have_the_narrowest_type(n_users, bits, strategy):
     statistics = sr.count_precedence(crowd_of(n_users), strategy=strategy, memory=10**6)

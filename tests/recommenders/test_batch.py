@@ -38,7 +38,7 @@ def guarantee(model):
 @given(
     st.sampled_from(EVERY),
     some_rows,
-    st.sampled_from(["dense", "on-demand"]),
+    st.sampled_from(["dense", "bounded"]),
     st.sampled_from(["order", "strict"]),
     st.none() | st.integers(1, 14),
 )
@@ -86,7 +86,7 @@ def test_batches_state_who_is_covered(settings, k):
     [
         (sr.InductiveConformal(measure="CM12"), "dense"),
         (sr.TransductiveConformal(aggregate="median"), "dense"),
-        (sr.PrecedenceMining(), "on-demand"),
+        (sr.PrecedenceMining(), "bounded"),
     ],
     ids=repr,
 )

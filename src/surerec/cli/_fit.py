@@ -41,9 +41,7 @@ _SEGMENTS: Final = {
 }
 _COUNTING: Final = {
     "ties": Option(Literal["order", "strict"], opt.TIES, "order"),
-    "strategy": Option(
-        Literal["auto", "dense", "bounded", "on-demand"], "How counts are stored.", "auto"
-    ),
+    "strategy": Option(Literal["auto", "dense", "bounded"], "How counts are stored.", "auto"),
     "memory": Option(str, "Memory for counts, such as 2GB; half of the free memory by default."),
 }
 _ENGINE: Final = {

@@ -17,7 +17,7 @@ from surerec.precedence._kernels import subtract_users
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.precedence._spans import Direction, Spans
+    from surerec.precedence._spans import Direction
 
 
 class RowSource(NamedTuple):
@@ -262,28 +262,6 @@ class DenseRows(RowStore):
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the matrix of each direction."""
         return {"followers": self._followers, "predecessors": self._predecessors}
-
-
-@dataclass(frozen=True)
-class OnDemandRows(RowStore):
-    """No rows in memory: each is counted from the profiles on demand."""
-
-    kind = "on-demand"
-
-    following: Spans
-    preceding: Spans
-
-    def source(self, direction: Direction, items: NDArray[np.int64]) -> RowSource:
-        """Count the rows of several items."""
-        spans = self.following if direction == "followers" else self.preceding
-        check_fits(len(items), spans.n_items, spans.counter)
-        matrix = np.empty((len(items), spans.n_items), dtype=spans.counter)
-        spans.count_listed(items, np.arange(len(items)), matrix)
-        return of_matrix(matrix)
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the spans of each direction."""
-        return self.following.arrays("following") | self.preceding.arrays("preceding")
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from surerec.errors import InputError, NoUsersError
 from surerec.interactions import Interactions, as_interactions
 from surerec.precedence._bounded import BoundedRows, divide_budget, hold_rows
 from surerec.precedence._lanes import lanes
-from surerec.precedence._rows import DenseRows, LeftOutRows, NoRows, OnDemandRows
+from surerec.precedence._rows import DenseRows, LeftOutRows, NoRows
 from surerec.precedence._spans import Ties, narrow_codes, narrowest, spans
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from surerec.precedence._rows import RowStore
     from surerec.precedence._spans import Direction, Spans
 
-Strategy = Literal["auto", "dense", "bounded", "on-demand"]
+Strategy = Literal["auto", "dense", "bounded"]
 
 _MOST_ITEMS, _MOST_USERS = 2**31 - 1, 2**32 - 1
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ / golden ratio: codes in pseudo-random order
@@ -397,10 +397,9 @@ def count_precedence(
         The profiles.
     ties : {"order", "strict"}, default="order"
         Whether items with equal times precede each other in the order of the source, or not at all.
-    strategy : {"auto", "dense", "bounded", "on-demand"}, default="auto"
-        Store all rows ("dense"), the most expensive rows within `memory` ("bounded"), or none
-        ("on-demand"). Other rows are counted on demand. "auto" is dense if that fits, else bounded.
-        The counts are the same.
+    strategy : {"auto", "dense", "bounded"}, default="auto"
+        Store all rows ("dense"), or the most expensive rows within `memory` ("bounded"). Other rows
+        are counted on demand. "auto" is dense if that fits, else bounded. The counts are the same.
     memory : int, optional
         Bytes for rows; by default half of the free memory. It affects only the speed.
 
@@ -513,8 +512,6 @@ def _rows(
     following = spans(interactions, "followers", ties)
     preceding = spans(interactions, "predecessors", ties)
     support = np.diff(following.offsets)
-    if strategy == "on-demand":
-        return support, OnDemandRows(following, preceding)
     codes = narrow_codes(interactions.item_codes, interactions.n_items)
     following, preceding = replace(following, items=codes), replace(preceding, items=codes)
     return support, _bounded(following, preceding, budget)

@@ -67,7 +67,6 @@ ARRAYS: Final[dict[str, ArraySchema]] = {
 
 ROW_ROLES: Final[dict[str, tuple[str, ...]]] = {
     "dense": ("followers", "predecessors"),
-    "on-demand": tuple(_SPANS),
     "bounded": (*_SPANS, *_HELD),
     "none": (),
 }
