@@ -20,6 +20,7 @@ from surerec.reports import (
     Strong,
     Table,
     Verdicts,
+    load_texts,
     require_plots,
     to_html,
 )
@@ -35,7 +36,7 @@ _TITLE = "The Inductive Conformal Recommender System, reproduced"
 _NONE = "–"
 _INCLUDED = "{efficiency_error:.3f} ({set_size:,.0f})"
 _TIME = "{median_ms:.3f} ({p90_ms:.3f})"
-_TEXTS: dict[str, dict[str, str]] = study.load_texts("report.json")
+_TEXTS: dict[str, dict[str, str]] = load_texts("surerec.experiments", "report.json")
 
 
 def write_report(results: Results, settings: StudySettings, output: Path) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
-from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
 from surerec.evaluation import average_ranks, friedman, nemenyi_critical_difference
 from surerec.measures import find_measure
+from surerec.reports import load_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -92,16 +90,9 @@ def family(algorithm: str) -> str:
     return "maximum" if aggregate == "top" else aggregate
 
 
-@cache
-def load_texts(name: str) -> dict[str, Any]:
-    """Load the paper's numbers (``paper.json``) or the report's texts (``report.json``)."""
-    text = files("surerec.experiments").joinpath(name).read_text(encoding="utf-8")
-    return json.loads(text)  # type: ignore[no-any-return]
-
-
 def paper_tables() -> dict[str, Any]:
     """Return the numbers printed in the paper."""
-    return load_texts("paper.json")
+    return load_texts("surerec.experiments", "paper.json")
 
 
 def paper_means(metric: str) -> pl.DataFrame:
