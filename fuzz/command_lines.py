@@ -245,7 +245,7 @@ LINES: list[Line] = [
         _line(
             "describe",
             (_DATA,),
-            {**_READING, "--pairs": _one("0", "3"), "--ties": _one("order", "strict")},
+            _READING,
         )
     ),
     _line("datasets", (), {}),

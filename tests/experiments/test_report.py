@@ -64,7 +64,7 @@ def test_one_user_has_a_report_without_standard_errors(tmp_path):
     write_report(replace(made, **without), small_results.settings(("a/b c",)), tmp_path)
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert '<th scope="row">ICRS4</th><td><b>0.199</b></td><td><b>1</b></td>' in text
-    assert (tmp_path / "figures" / "nominal-a-b-c.svg").is_file()
+    assert (tmp_path / "figures" / "validity-a-b-c.svg").is_file()
 
 
 def test_means_and_ranks_of_the_result_table(page):

@@ -45,7 +45,7 @@ LEVELS = [0.05, 0.5, 0.8, 0.9, 0.999999]
 
 
 FUNCTIONS = (
-    sr.read_interactions, sr.count_precedence, sr.strongest_pairs, log_martingale,
+    sr.read_interactions, sr.count_precedence, log_martingale,
     measures.as_measure, measures.as_scorer, measures.find_measure, conformal.p_value_counts,
     conformal.smoothed_p_values, conformal.in_set, conformal.left_out_up_to,
     conformal.entry_confidence, conformal.highest_confidence, conformal.significance_of,

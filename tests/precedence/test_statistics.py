@@ -64,19 +64,6 @@ def test_unknown_options_are_refused():
         sr.count_precedence(interactions, strategy="sparse")
 
 
-@given(rows=some_rows, ties=ties_rules, n_pairs=st.integers(1, 12), in_one_order=st.booleans())
-def test_the_strongest_pairs_agree_with_a_full_sort(rows, ties, n_pairs, in_one_order):
-    if in_one_order:  # then z² is largest: the number of users of both
-        rows = [(user, item, item) for user, item, _ in rows]
-    statistics = sr.count_precedence(read(rows), ties=ties)
-    forward = np.array(matrices(statistics)[0], dtype=np.float64)
-    z = (forward - forward.T) / np.sqrt(np.maximum(forward + forward.T, 1))
-    order = np.argsort(-z, axis=None, kind="stable")
-    expected = [np.unravel_index(k, z.shape) for k in order if z.flat[k] > 0][:n_pairs]
-    found = sr.strongest_pairs(statistics, n_pairs)
-    assert [(pair.first, pair.second) for pair in found] == expected
-
-
 @pytest.mark.parametrize("ties", ["order", "strict"])
 def test_results_do_not_depend_on_the_budget(ties):
     interactions = sr.datasets.synthetic(200, 300, 6_000, ties=0.3, random_state=8)

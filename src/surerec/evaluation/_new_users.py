@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from surerec._arguments import check_kind, check_number, check_random_state, check_whole
+from surerec._arguments import check_kind, check_random_state, check_whole
 from surerec.calibration import Cases, codes_in, find_guarantee, observe, profile_cases
 from surerec.errors import InputError, NotSupportedError
 from surerec.evaluation._sets import (
@@ -44,6 +44,7 @@ MATERIAL: Final = 0.005
 
 _Z: Final = float(stats.norm.ppf(0.95))  # one-sided 95% limit
 _POWER: Final = float(stats.norm.ppf(0.95) + stats.norm.ppf(0.8))
+_DELTA: Final = 0.1  # probability that a guarantee of precision fails
 _CELLS: Final = 1 << 24  # candidates' shares in memory
 _BEGINS: Final = np.array([0, 1, 2, 3, 5, 10, 30])
 _BEYOND: Final = float(stats.norm.ppf(1 - 0.025 / len(OTHER_USERS)))
@@ -161,10 +162,8 @@ def new_user_test(
     threshold: ThresholdUnit = "score",
     significances: Sequence[float] = CHECKED_EPSILONS,
     n_splits: int = 3,
-    fit_share: float = 0.5,
     max_users: int = 2000,
     min_history: int = 5,
-    delta: float = 0.1,
     ties: Ties = "order",
     diagnose: bool = True,
     random_state: int = 0,
@@ -191,14 +190,10 @@ def new_user_test(
         The nominal ε.
     n_splits : int, default=3
         Number of random splits of the users.
-    fit_share : float, default=0.5
-        Share of users in the fit.
     max_users : int, default=2000
         Largest number of calibration users, and of tested users, in each split.
     min_history : int, default=5
         Users with fewer known items are left out.
-    delta : float, default=0.1
-        For a precision, the probability that the guarantee fails.
     ties : {"order", "strict"}, default="order"
         Whether items with equal times precede each other; see :func:`surerec.count_precedence`.
     diagnose : bool, default=True
@@ -226,7 +221,6 @@ def new_user_test(
     [True, True]
     """
     check_kind("interactions", interactions, Interactions, "Interactions")
-    check_number("fit_share", fit_share, 0, 1, "between 0 and 1")
     check_whole("n_splits", n_splits)
     check_whole("max_users", max_users, lowest=FEWEST_USERS)
     check_random_state(random_state)
@@ -236,7 +230,7 @@ def new_user_test(
     rows: list[dict[str, Any]] = []
     ranked: list[pl.DataFrame] = []
     for split in range(n_splits):
-        parts = split_users(interactions, fit_share, random_state=(random_state, split))
+        parts = split_users(interactions, random_state=(random_state, split))
         model = PopulationConformal(
             measure,
             guarantee=guarantee,
@@ -248,7 +242,7 @@ def new_user_test(
         ).fit(count_precedence(parts.fit, ties=ties))
         cases = profile_cases(parts.new, horizon, min_history=min_history)
         cases = cases.sample(max_users, random_state + split)
-        outcomes, found = _query_new_users(model, cases, threshold, significances, delta)
+        outcomes, found = _query_new_users(model, cases, threshold, significances)
         rows += [{"split": split, **row} for row in found]
         if diagnose:
             # Users and items of different fits are distinct.
@@ -274,7 +268,6 @@ def _query_new_users(
     cases: Cases,
     threshold: ThresholdUnit,
     significances: Sequence[float],
-    delta: float,
 ) -> tuple[list[Outcomes], list[dict[str, Any]]]:
     """Return the outcomes of new users with a fitted model, and a row for each ε."""
     guarantee, statistics = find_guarantee(model.guarantee), model.statistics_
@@ -282,7 +275,7 @@ def _query_new_users(
     bins = probabilities.bins if guarantee.tested and probabilities is not None else None
     if guarantee.tested:
         n_bins = 0 if bins is None else bins.n
-        lowest = [_lowest_bin(model, epsilon, delta, n_bins) for epsilon in significances]
+        lowest = [_lowest_bin(model, epsilon, n_bins) for epsilon in significances]
         reachable = np.array(lowest) < n_bins
         floor = float(levels[reachable].min()) if reachable.any() else np.nan
     else:
@@ -350,12 +343,12 @@ def _query_new_users(
     return parts, rows
 
 
-def _lowest_bin(model: PopulationConformal, epsilon: float, delta: float, n_bins: int) -> int:
+def _lowest_bin(model: PopulationConformal, epsilon: float, n_bins: int) -> int:
     """Return the lowest bin that is shown at ε; beyond the last if ε is not supported."""
     query = Query(np.arange(min(model.min_history, model.statistics_.n_items)))
     try:
         found = model.model_.assess(query, options=RecommendOptions(precision=float(1 - epsilon)))
-        return int(found.passed(delta).threshold)  # type: ignore[attr-defined]
+        return int(found.passed(_DELTA).threshold)  # type: ignore[attr-defined]
     except NotSupportedError:
         return n_bins
 

@@ -91,9 +91,6 @@ def report_blocks(results: Results, ranks: pl.DataFrame, settings: StudySettings
     titles = study.titles_of(results.datasets)
     blocks = [
         *_introduction(results, ranks, titles),
-        Heading("Nominal and observed error"),
-        Paragraph(_TEXTS["words"]["nominal"]),
-        *_pictures("nominal", titles),
         Heading("Data"),
         _data(results.datasets),
         *_results(ranks, titles),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -41,7 +41,6 @@ Strategy = Literal["auto", "dense", "bounded"]
 
 _MOST_ITEMS, _MOST_USERS = 2**31 - 1, 2**32 - 1
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ / golden ratio: codes in pseudo-random order
-_UNROUNDED = 1 - 1e-9  # tolerance for rounding of a square
 _NO_ITEMS = np.empty(0, dtype=np.uint32)
 _NO_TIMES = _NO_CODES = np.empty(0, dtype=np.int64)
 
@@ -568,66 +567,3 @@ def _dense(index: GroupedSpans, budget: int | None) -> DenseRows | None:
         elif DenseRows.bytes_needed(index.n_items, popular.counter) > budget:
             return None
         return DenseRows(*index.count_both(advance, popular))
-
-
-@dataclass(frozen=True)
-class PrecedencePair:
-    """Two items, by code, and the number of users who consumed them in either order."""
-
-    first: int
-    second: int
-    support: int
-    """Users who consumed the first item."""
-    forward: int
-    """Users who consumed the second item after the first."""
-    backward: int
-    """Users who consumed the second item before the first."""
-
-
-def strongest_pairs(statistics: PrecedenceStatistics, n_pairs: int = 10) -> list[PrecedencePair]:
-    """Return the pairs of items with the strongest order.
-
-    Of the users who consumed both, ``PC(i, h)`` consumed i first and ``PC(h, i)`` consumed h first.
-    Pairs are ranked by the sign test's ``z = (PC(i, h) − PC(h, i)) / √(PC(i, h) + PC(h, i))``, ties
-    by code. This describes the data; it is not a test, because the pairs were selected.
-
-    Parameters
-    ----------
-    statistics : PrecedenceStatistics
-        The counts.
-    n_pairs : int, default=10
-        Maximum number of pairs.
-
-    Examples
-    --------
-    >>> from surerec import Interactions, count_precedence
-    >>> statistics = count_precedence(Interactions.from_profiles([0, 2, 4, 6], [0, 1, 0, 1, 1, 0]))
-    >>> strongest_pairs(statistics)
-    [PrecedencePair(first=0, second=1, support=3, forward=2, backward=1)]
-    """
-    check_kind(
-        "statistics", statistics, PrecedenceStatistics, "counts (see surerec.count_precedence)"
-    )
-    check_whole("n_pairs", n_pairs)
-    best: list[tuple[float, PrecedencePair]] = []
-    for item in range(statistics.n_items):
-        support = int(statistics.support[item])
-        # As z² ≤ PC(i, h) ≤ Sup(i), items with few consumers cannot have a stronger pair.
-        if len(best) == n_pairs and support < best[-1][0] ** 2 * _UNROUNDED:
-            continue
-        forward = statistics.followers(item).astype(np.int64)
-        backward = statistics.predecessors(item).astype(np.int64)
-        z = (forward - backward) / np.sqrt(np.maximum(forward + backward, 1))
-        top = np.argsort(-z, kind="stable")[:n_pairs]
-        best += [
-            (
-                float(z[other]),
-                PrecedencePair(
-                    item, int(other), support, int(forward[other]), int(backward[other])
-                ),
-            )
-            for other in top
-            if z[other] > 0
-        ]
-        best = sorted(best, key=lambda scored: -scored[0])[:n_pairs]
-    return [pair for _, pair in best]
