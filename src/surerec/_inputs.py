@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from surerec._memory import available_memory
-from surerec._words import in_words, near
+from surerec._words import in_bytes, near
 from surerec.errors import InputError, SurerecError
 
 if TYPE_CHECKING:
@@ -91,8 +91,8 @@ def read_whole(path: Path) -> bytes:
     size, limit = check_file(path), available_memory() // 4
     if size > limit:
         raise InputError(
-            f"{path}: {in_words(size)}, more than a quarter of the free memory "
-            f"({in_words(limit)}). Use a smaller file, or a machine with more memory."
+            f"{path}: {in_bytes(size)}, more than a quarter of the free memory "
+            f"({in_bytes(limit)}). Use a smaller file, or a machine with more memory."
         )
     with damage_in_words(path, "cannot be read"), path.open("rb") as file:
         return file.read(size)  # files under /proc report size 0, and some never end

@@ -12,7 +12,7 @@ import polars as pl
 from surerec._arguments import check_path
 from surerec._inputs import check_file, damage_in_words
 from surerec._memory import available_memory
-from surerec._words import in_words
+from surerec._words import in_bytes
 from surerec.errors import InputError
 from surerec.interactions._tables import RawTable, is_frame, table_from_frame, table_from_parquet
 from surerec.interactions._text import table_from_films, table_from_text
@@ -78,8 +78,8 @@ def _check_fits(paths: Sequence[Path], parquet: Collection[Path], n_rows: int | 
     if needed > free:
         more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
         raise InputError(
-            f"{paths[0]}{more}: reading needs about {in_words(needed)} of memory, and "
-            f"{in_words(free)} is free. Use a larger machine, or read fewer rows."
+            f"{paths[0]}{more}: reading needs about {in_bytes(needed)} of memory, and "
+            f"{in_bytes(free)} is free. Use a larger machine, or read fewer rows."
         )
 
 

@@ -17,7 +17,7 @@ from numba import njit
 
 from surerec._inputs import check_file, damage_in_words, read_whole
 from surerec._memory import available_memory
-from surerec._words import in_words
+from surerec._words import in_bytes
 from surerec.errors import InputError
 from surerec.interactions._names import find_columns, looks_like_header
 from surerec.interactions._tables import RawTable
@@ -125,7 +125,7 @@ def _unpack(path: Path) -> bytes:
             text.write(piece)
             if text.tell() > limit:
                 raise InputError(
-                    f"{path}: more than {in_words(limit)} when decompressed, a quarter of the free "
+                    f"{path}: more than {in_bytes(limit)} when decompressed, a quarter of the free "
                     "memory. Decompress it to disk first."
                 )
     return text.getvalue()

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from surerec._memory import available_memory
-from surerec._words import in_words
+from surerec._words import in_bytes
 from surerec.errors import InputError
 from surerec.precedence._kernels import subtract_users
 
@@ -232,7 +232,7 @@ def check_fits(n_rows: int, n_items: int, counter: np.dtype[Any]) -> None:
     free = available_memory()
     if needed > free:
         raise InputError(
-            f"A history of {n_rows:,} items needs {in_words(needed)}, and {in_words(free)} is "
+            f"A history of {n_rows:,} items needs {in_bytes(needed)}, and {in_bytes(free)} is "
             "free. Pass a shorter history."
         )
 

@@ -19,7 +19,7 @@ from surerec._arguments import (
 )
 from surerec._memory import available_memory
 from surerec._progress import progress, stage
-from surerec._words import in_words, shown
+from surerec._words import in_bytes, shown
 from surerec.errors import InputError, NoUsersError
 from surerec.interactions import Interactions, as_interactions
 from surerec.precedence._bounded import BoundedRows, divide_budget, hold_rows
@@ -423,7 +423,7 @@ def count_precedence(
         row = narrowest(0).itemsize * interactions.n_items
         raise InputError(
             f"{interactions.n_items:,} items are more than the limit of {_MOST_ITEMS:,}; a row of "
-            f"counts would need {in_words(row)}. Use fewer items."
+            f"counts would need {in_bytes(row)}. Use fewer items."
         )
     free = available_memory() // 2
     budget = free if memory is None else check_budget(memory, interactions.n_items)
@@ -531,7 +531,7 @@ def _check_dense(n_items: int, counter: np.dtype[Any]) -> None:
     needed, free = DenseRows.bytes_needed(n_items, counter), available_memory()
     if needed > free:
         raise InputError(
-            f"Dense counts of {n_items:,} items need {in_words(needed)}, and {in_words(free)} is "
+            f"Dense counts of {n_items:,} items need {in_bytes(needed)}, and {in_bytes(free)} is "
             "free. Use strategy='bounded', or fewer items."
         )
 
@@ -543,7 +543,7 @@ def _check_index(n_rows: int, directions: int) -> None:
     needed, free = (2 * directions * width + 2 * width + 8) * n_rows, available_memory()
     if needed > free:
         raise InputError(
-            f"Indexing {n_rows:,} interactions needs {in_words(needed)}, and {in_words(free)} is "
+            f"Indexing {n_rows:,} interactions needs {in_bytes(needed)}, and {in_bytes(free)} is "
             "free. Use a larger machine, or fewer interactions."
         )
 
