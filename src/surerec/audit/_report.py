@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from surerec._files import check_utf8, folder_aside
-from surerec._inputs import damage_in_words
+from surerec._inputs import as_input_error
 from surerec._notebook import html_card
 from surerec._words import counted
 from surerec.audit._verdicts import (
@@ -179,7 +179,7 @@ def check_target(target: Path, *, overwrite: bool) -> None:
     check_utf8(target)
     if target.exists() and not target.is_dir():
         raise InputError(f"{target}: is a file. Use a folder.")
-    with damage_in_words(target, "cannot be read"):
+    with as_input_error(target, "cannot be read"):
         if not target.exists() or not any(target.iterdir()):
             return
     if not all((target / name).exists() for name in (_MARK, "verdicts.csv")):

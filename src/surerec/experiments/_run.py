@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from surerec._inputs import damage_in_words
+from surerec._inputs import as_input_error
 from surerec.datasets import CATALOGUE
 from surerec.evaluation import Evaluation, write_table
 from surerec.experiments._evaluating import Threads, evaluate_users
@@ -108,7 +108,7 @@ def _about(name: str, interactions: Interactions) -> pl.DataFrame:
 def _kept(path: Path, make: Callable[[], pl.DataFrame]) -> pl.DataFrame:
     """Return the table of an interrupted run, or compute and store it."""
     if path.exists():
-        with damage_in_words(path, "not a readable table", "replace the run with --overwrite"):
+        with as_input_error(path, "not a readable table", "replace the run with --overwrite"):
             return pl.read_parquet(path, glob=False)
     table = make()
     write_table(table, path)

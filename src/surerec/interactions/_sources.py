@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from surerec._arguments import check_path
-from surerec._inputs import check_file, damage_in_words
+from surerec._inputs import as_input_error, check_file
 from surerec._memory import available_memory
 from surerec._words import in_bytes
 from surerec.errors import InputError
@@ -57,7 +57,7 @@ def read_table(
 def _is_parquet(path: Path) -> bool:
     if not check_file(path):
         return False
-    with damage_in_words(path, "cannot be read"), path.open("rb") as file:
+    with as_input_error(path, "cannot be read"), path.open("rb") as file:
         return file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
 
 
@@ -69,7 +69,7 @@ def _check_fits(paths: Sequence[Path], parquet: Collection[Path], n_rows: int | 
     needed = 0
     for path in paths:
         if path in parquet:
-            with damage_in_words(path, "not a readable Parquet file"):
+            with as_input_error(path, "not a readable Parquet file"):
                 rows = pl.scan_parquet(path, n_rows=n_rows, glob=False)
                 needed += _PER_ROW * int(rows.select(pl.len()).collect().item())
         elif n_rows is None:
