@@ -161,7 +161,7 @@ class ListsAdapter(Adapter):
     knows_all = True
     is_partial = True
     stored = short_name = "lists"
-    people = "users who have a list"
+    covered_users = "users who have a list"
 
     def __init__(self, lists: ScoredLists) -> None:
         self.model = lists
