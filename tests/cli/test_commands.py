@@ -63,7 +63,7 @@ def test_bad_rows_are_refused_or_skipped_and_counted(run, write):
         (["describe", "ml-100"], "Unknown data set 'ml-100'. Did you mean ml-100k"),
         (["datasets", "fetch", "ml100k"], "Did you mean ml-100k"),
         (["datasets", "fetch", "netflix-prize"], "path="),
-        (["describe", "x.csv", "--ties", "loose"], "loose"),
+        (["fit", "x.csv", "model", "--ties", "loose"], "loose"),
         (["paint"], "paint"),
     ],
 )
