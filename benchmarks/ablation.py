@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from benchmarks.sets import size_at_miss
 from surerec import count_precedence, load_dataset, read_interactions
 from surerec.calibration import observe, profile_cases
-from surerec.evaluation import size_at_miss
 from surerec.measures.learned import COMPONENTS, LearnedModel, LearnedScorer
 
 if TYPE_CHECKING:

@@ -16,15 +16,14 @@ import polars as pl
 
 import surerec as sr
 from benchmarks.new_users import load
+from benchmarks.sets import coverage_over_splits, size_at_miss
 from surerec.calibration import hit_probabilities, list_features, observe, profile_cases
 from surerec.conformal import RiskCurve
 from surerec.evaluation import (
     TemporalSplit,
     backtest,
-    coverage_over_splits,
     item_reliability,
     risk_curve,
-    size_at_miss,
 )
 from surerec.measures import OwnMeasure, Query, Scorer, as_measure
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.contestant import LEFT_OUT
 from benchmarks.plan import ANSWER_DATA, FIT_PEERS, LARGE_DATA, MEASURES, people_data
-from surerec._words import in_words
+from surerec._words import in_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,9 +79,9 @@ def _time(seconds: float) -> str:
 
 def _cost(outcome: Outcome) -> str:
     if not outcome.done:
-        return f"{outcome.status} ({in_words(outcome.peak_bytes)})"
+        return f"{outcome.status} ({in_bytes(outcome.peak_bytes)})"
     peak = outcome.figures.get("peak", outcome.peak_bytes)
-    return f"{_time(outcome.figures['seconds'])}, {in_words(peak)}"
+    return f"{_time(outcome.figures['seconds'])}, {in_bytes(peak)}"
 
 
 def _fails(outcome: Outcome) -> bool | None:
@@ -219,7 +219,7 @@ class Judge:
             if one is None or other is None:
                 found.append(_line(group, what, outcome.status, bar=target, met=_fails(outcome)))
                 continue
-            ratio, cells = one / other, (in_words(one), in_words(other)) if most else (
+            ratio, cells = one / other, (in_bytes(one), in_bytes(other)) if most else (
                 _time(other), f"{_time(one)} on one"
             )  # fmt: skip
             met = ratio <= bar if most else ratio >= bar
@@ -339,15 +339,15 @@ class Judge:
         group, found = f"From Parquet to a recommendation, {self.size(LARGE_DATA)}", []
         for name in ("budget", "default"):
             judged = name == "budget"
-            budget = in_words(self.scale.budget) if judged else "the default"
+            budget = in_bytes(self.scale.budget) if judged else "the default"
             outcome = self.outcomes[f"first/{name}"]
             for what, key, most, target in (
-                ("peak memory", "peak", _LARGE_PEAK, in_words(_LARGE_PEAK)),
+                ("peak memory", "peak", _LARGE_PEAK, in_bytes(_LARGE_PEAK)),
                 ("first recommendation after", "seconds", _LARGE_SECONDS, _time(_LARGE_SECONDS)),
             ):
                 value = outcome.figures.get(key)
                 cell = outcome.status if value is None else (
-                    in_words(value) if key == "peak" else _time(value)
+                    in_bytes(value) if key == "peak" else _time(value)
                 )  # fmt: skip
                 met = (_fails(outcome) if value is None else value <= most) if judged else None
                 bar = f"≤ {target}" if judged else ""
@@ -359,7 +359,7 @@ class Judge:
         return found
 
     def _large_one(self) -> list[Line]:
-        group, found = f"One user, warm, budget {in_words(self.scale.budget)}", []
+        group, found = f"One user, warm, budget {in_bytes(self.scale.budget)}", []
         theirs = self.outcomes["large-one/implicit"]
         for name in ("CM3", "CM12"):
             ours = self.outcomes[f"large-one/{name}"]

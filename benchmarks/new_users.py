@@ -2,8 +2,7 @@
 
 ``python -m benchmarks.new_users [--sets ml-100k …] [--measures CM12 als learned] [--splits 3]``
 fits on half of the users and asks the others by their histories. It prints tables as Markdown, and
-writes every cell to ``<output>/new-users.csv``, ``support.csv`` and ``ranking.csv`` after each
-measure. Seeds are fixed: the same command prints the same numbers.
+writes every cell to ``<output>/new-users.csv`` and ``support.csv`` after each measure.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import polars as pl
 
 import surerec as sr
@@ -55,7 +53,7 @@ def _cell(value: Any) -> str:
 def main_table(found: dict[tuple[str, str], NewUserTest]) -> str:
     """Return observed miss, two standard errors and size at each ε, a row for each measure."""
     header = ["set", "measure", *(f"ε = {epsilon:g}" for epsilon in CHECKED_EPSILONS)]
-    header += ["sizes", "P@10 calibration / new", "floor / unknown", "fails at"]
+    header += ["sizes", "floor / unknown", "fails at"]
     rows = []
     for (name, measure), test in found.items():
         table = test.table()
@@ -70,16 +68,8 @@ def main_table(found: dict[tuple[str, str], NewUserTest]) -> str:
         sizes = " / ".join(_cell(size) for size in table["size"])
         floor = f"{table['floor'][0]:.3f} / {table['unknown'][0]:.3f}"
         fails = ", ".join(f"{epsilon:g}" for epsilon in beyond["epsilon"]) or "none"
-        rows.append([name, measure, *cells, sizes, _precisions(test), floor, fails])
+        rows.append([name, measure, *cells, sizes, floor, fails])
     return markdown(header, rows)
-
-
-def _precisions(test: NewUserTest) -> str:
-    assert test.ranking is not None
-    sides = ("calibration", "new")
-    means = (test.ranking[f"precision@10 {side}"].to_numpy().mean() for side in sides)
-    error = np.linalg.norm(test.ranking["standard_error"].to_numpy()) / len(test.ranking)
-    return " / ".join(f"{mean:.3f}" for mean in means) + f" (± {2 * error:.3f})"
 
 
 def cells_outside(found: dict[tuple[str, str], NewUserTest]) -> str:
@@ -110,9 +100,9 @@ def support_table(test: NewUserTest) -> str:
 def write(found: dict[tuple[str, str], NewUserTest], folder: Path) -> None:
     """Write every cell."""
     folder.mkdir(parents=True, exist_ok=True)
-    parts: dict[str, list[pl.DataFrame]] = {"new-users": [], "support": [], "ranking": []}
+    parts: dict[str, list[pl.DataFrame]] = {"new-users": [], "support": []}
     for (name, measure), test in found.items():
-        tables = (test.splits, test.support, test.ranking)
+        tables = (test.splits, test.support)
         for kind, table in zip(parts, tables, strict=True):
             if table is not None:
                 head = (pl.lit(name).alias("set"), pl.lit(measure).alias("measure"))

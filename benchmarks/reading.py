@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.lines import _fails, _line
 from benchmarks.plan import ALL_FILMS, FILMS, LOAD_DATA, LONG_FILE
-from surerec._words import in_words
+from surerec._words import in_bytes
 
 if TYPE_CHECKING:
     from benchmarks.lines import Judge, Line
@@ -57,8 +57,8 @@ def _films(judge: Judge) -> list[Line]:
         )
         judged = name == ALL_FILMS
         met = (_fails(outcome) if peak is None else peak <= _FILMS_PEAK) if judged else None
-        cell = outcome.status if peak is None else in_words(peak)
-        bar = f"≤ {in_words(_FILMS_PEAK)}" if judged else ""
+        cell = outcome.status if peak is None else in_bytes(peak)
+        bar = f"≤ {in_bytes(_FILMS_PEAK)}" if judged else ""
         share = None if peak is None else peak / _FILMS_PEAK
         found.append(
             _line(group, "peak memory", cell, ratio=share, ratio_text="", bar=bar, met=met)

@@ -17,7 +17,7 @@ from benchmarks.lines import Judge
 from benchmarks.plotting import plot_curve
 from benchmarks.reading import reading_lines
 from surerec._memory import available_memory
-from surerec._words import in_words
+from surerec._words import in_bytes
 
 
 def main() -> int:
@@ -77,7 +77,7 @@ def main() -> int:
 def _run_all(jobs: list[Job], limits: Limits, at_once: int) -> dict[str, Outcome]:
     def run_one(job: Job) -> tuple[str, Outcome]:
         outcome = run(job, limits)
-        peak = in_words(outcome.figures.get("peak", outcome.peak_bytes))
+        peak = in_bytes(outcome.figures.get("peak", outcome.peak_bytes))
         print(f"{job.key:32} {outcome.wall_seconds:7.1f} s {peak:>9}  {outcome.status}", flush=True)
         return job.key, outcome
 

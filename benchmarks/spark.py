@@ -26,7 +26,7 @@ import numpy as np
 import polars as pl
 
 import surerec as sr
-from surerec._words import in_words
+from surerec._words import in_bytes
 from surerec.spark import Counting, count_precedence_spark, read_frame, spark_session
 from surerec.spark._session import run_numbered
 from surerec.storage import read_card, save_model
@@ -243,7 +243,7 @@ def growth(cluster: Cluster, cases: list[Case], folder: Path, repeats: int) -> N
         rows.append(
             (
                 case.name, f"{case.rows:,}", f"{case.items:,}", f"{run.seconds:.1f} s", times,
-                in_words(run.shuffled), f"{run.shuffled / case.rows:.1f}",
+                in_bytes(run.shuffled), f"{run.shuffled / case.rows:.1f}",
                 f"{case.memory_seconds:.1f} s", "equal" if same else "DIFFERENT",
             )
         )  # fmt: skip
@@ -294,14 +294,14 @@ def compare_with_join(cluster: Cluster, cases: list[Case], folder: Path, limit: 
             if theirs is None
             else (
                 f"{theirs.seconds:.1f} s",
-                in_words(theirs.shuffled),
+                in_bytes(theirs.shuffled),
                 f"{theirs.seconds / ours.seconds:.1f}",
             )
         )
         found = "equal" if same else "DIFFERENT"
         counts = "" if theirs is None else "equal" if same_pairs else "DIFFERENT"
         rows.append(
-            (case.name, f"{ours.seconds:.1f} s", in_words(ours.shuffled), *ratio, found, counts)
+            (case.name, f"{ours.seconds:.1f} s", in_bytes(ours.shuffled), *ratio, found, counts)
         )
         print(rows[-1], flush=True)
     head = (
@@ -315,9 +315,9 @@ def lose_an_executor(cluster: Cluster, case: Case, folder: Path) -> None:
     quiet, same_quiet = fit(cluster, case, folder, blocks=(4, 4))
     run, same, n_killed = kill_in_mid_count(cluster, case, folder)
     rows = [
-        ("4 × 4 blocks", "0", f"{quiet.seconds:.1f} s", in_words(quiet.shuffled), str(same_quiet)),
+        ("4 × 4 blocks", "0", f"{quiet.seconds:.1f} s", in_bytes(quiet.shuffled), str(same_quiet)),
         ("the same, executor killed", str(n_killed), f"{run.seconds:.1f} s",
-         in_words(run.shuffled), str(same)),
+         in_bytes(run.shuffled), str(same)),
     ]  # fmt: skip
     table(
         f"{case.name}, an executor killed in mid-count",

@@ -27,6 +27,7 @@ from implicit.nearest_neighbours import CosineRecommender
 from threadpoolctl import threadpool_limits
 
 import surerec as sr
+from benchmarks.sets import coverage_over_splits
 from surerec.adapters import WrappedMeasure, adapt
 from surerec.calibration import observe, profile_cases
 from surerec.evaluation import (
@@ -34,7 +35,6 @@ from surerec.evaluation import (
     CHECKED_EPSILONS,
     TemporalSplit,
     backtest,
-    coverage_over_splits,
     risk_curve,
     sets_at_thresholds,
 )

@@ -66,7 +66,7 @@ def try_out(wheel: Path, empty: Path) -> None:
     print(_run(str(binaries / "surerec"), "--version", cwd=empty).strip())  # noqa: T201
     (empty / "shop.csv").write_text(_SHOP, encoding="utf-8")
     for arguments in (
-        ("describe", "shop.csv", "--pairs", "1"),
+        ("describe", "shop.csv"),
         ("fit", "shop.csv", "shop"),
         ("recommend", "shop", "--user", "c7", "--confidence", "0.8"),
     ):

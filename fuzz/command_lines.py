@@ -156,7 +156,7 @@ LINES: list[Line] = [
                 "--segments": _WHOLE,
                 "--window": _one("30", "1e9"),
                 "--ties": _one("order", "strict"),
-                "--strategy": _one("auto", "dense", "bounded", "on-demand"),
+                "--strategy": _one("auto", "dense", "bounded"),
                 "--memory": _one("1GB", "0", "x"),
                 "--overwrite": _FLAG,
                 "--sequence": _one("row"),
@@ -245,7 +245,7 @@ LINES: list[Line] = [
         _line(
             "describe",
             (_DATA,),
-            {**_READING, "--pairs": _one("0", "3"), "--ties": _one("order", "strict")},
+            _READING,
         )
     ),
     _line("datasets", (), {}),

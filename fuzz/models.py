@@ -18,7 +18,7 @@ HISTORY: Final = [3, 1, 4, 15, 9, 2, 6]
 """History of a new user, by id."""
 USERS: Final = [0, 7, 41]
 """Users to query, by id."""
-_STRATEGIES: Final = ("dense", "bounded", "on-demand")
+_STRATEGIES: Final = ("dense", "bounded")
 
 
 def save(place: Path) -> list[Path]:

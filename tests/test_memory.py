@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from surerec import InputError, _memory
-from surerec._memory import available_memory, from_words
+from surerec._memory import available_memory, parse_bytes
 
 FREE = 16_000
 UNLIMITED_V1 = "9223372036854771712"
@@ -82,7 +82,7 @@ def test_systems_without_proc_have_memory(tmp_path, monkeypatch):
 def test_amounts_of_memory_are_parsed_or_refused():
     amounts = ("2GB", "1.5 GB", "500MB", "64kB", "7")
     expected = [2 * 10**9, 15 * 10**8, 5 * 10**8, 64_000, 7]
-    assert [from_words(text) for text in amounts] == expected
+    assert [parse_bytes(text) for text in amounts] == expected
     for text in ("", "much", "-2GB", "2 XB"):
         with pytest.raises(InputError, match="Use for example 2GB"):
-            from_words(text)
+            parse_bytes(text)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from surerec.interactions import Interactions, read_interactions
     from surerec.live import Live
     from surerec.measures import MEASURES
-    from surerec.precedence import PrecedenceStatistics, count_precedence, strongest_pairs
+    from surerec.precedence import PrecedenceStatistics, count_precedence
     from surerec.recommenders import (
         Explanation,
         FittedModel,
@@ -100,6 +100,5 @@ __all__ = [
     "load",
     "load_dataset",
     "read_interactions",
-    "strongest_pairs",
     "wrap",
 ]

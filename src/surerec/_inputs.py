@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from surerec._memory import available_memory
-from surerec._words import in_words, near
+from surerec._words import in_bytes, near
 from surerec.errors import InputError, SurerecError
 
 if TYPE_CHECKING:
@@ -91,10 +91,10 @@ def read_whole(path: Path) -> bytes:
     size, limit = check_file(path), available_memory() // 4
     if size > limit:
         raise InputError(
-            f"{path}: {in_words(size)}, more than a quarter of the free memory "
-            f"({in_words(limit)}). Use a smaller file, or a machine with more memory."
+            f"{path}: {in_bytes(size)}, more than a quarter of the free memory "
+            f"({in_bytes(limit)}). Use a smaller file, or a machine with more memory."
         )
-    with damage_in_words(path, "cannot be read"), path.open("rb") as file:
+    with as_input_error(path, "cannot be read"), path.open("rb") as file:
         return file.read(size)  # files under /proc report size 0, and some never end
 
 
@@ -102,7 +102,7 @@ def read_text(path: Path) -> str:
     """Return the text of a file in UTF-8, or in UTF-16 with a byte order mark."""
     content = read_whole(path)
     encoding = "utf-16" if content.startswith(_UTF_16) else "utf-8-sig"
-    with damage_in_words(path, "not a text in UTF-8"):
+    with as_input_error(path, "not a text in UTF-8"):
         return content.decode(encoding)
 
 
@@ -115,7 +115,7 @@ def parse_json(content: bytes | str) -> Any:
 
 
 @contextmanager
-def damage_in_words(where: object, problem: str, advice: str = "") -> Iterator[None]:
+def as_input_error(where: object, problem: str, advice: str = "") -> Iterator[None]:
     """Convert library errors while reading content into InputError.
 
     Parameters
@@ -129,7 +129,7 @@ def damage_in_words(where: object, problem: str, advice: str = "") -> Iterator[N
 
     Examples
     --------
-    >>> with damage_in_words("r.csv.gz", "a damaged gzip file", "Download it again."):
+    >>> with as_input_error("r.csv.gz", "a damaged gzip file", "Download it again."):
     ...     zlib.decompress(b"no")
     Traceback (most recent call last):
     surerec.errors.InputError: r.csv.gz: a damaged gzip file (Error -3 ...). Download it again.

@@ -94,12 +94,12 @@ def _free_on_machine() -> int:
     return 8 << 30
 
 
-def from_words(text: str) -> int:
+def parse_bytes(text: str) -> int:
     """Parse an amount of memory with a unit.
 
     Examples
     --------
-    >>> from_words("2 GB"), from_words("512")
+    >>> parse_bytes("2 GB"), parse_bytes("512")
     (2000000000, 512)
     """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kMGT]?)i?[bB]?\s*", text)

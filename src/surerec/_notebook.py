@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from html import escape
 from math import isfinite
-from textwrap import wrap
-from typing import TYPE_CHECKING, Any
-
-from surerec.errors import InputError
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +13,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 _SHOWN = 10
-_LONGEST = 40  # characters of a label
-_WIDEST = 84  # characters of a line above a figure
 _BAR = "display:inline-block;height:.65em;margin-left:.5em;background:#0f766e;vertical-align:middle"
 _CELL = "text-align:left;padding:.1em .8em .1em 0"
 _PER_CENT = frozenset(
@@ -79,81 +74,17 @@ def _whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def distinct_labels(
-    titles: Sequence[str], ids: Sequence[object], longest: int | None = None
-) -> list[str]:
-    """Return a label for each item: the title, with the id where two labels would be equal.
-
-    Parameters
-    ----------
-    titles : sequence of str
-        Titles of the items.
-    ids : sequence
-        Ids of the items.
-    longest : int, optional
-        Maximum length; longer titles are truncated at a word.
+def distinct_labels(titles: Sequence[str], ids: Sequence[object]) -> list[str]:
+    """Return a label for each item: the title, with the id where two titles are equal.
 
     Examples
     --------
-    >>> distinct_labels(["Table lamp, red", "Table lamp, blue", "Vase"], [7, 9, 8], longest=12)
-    ['Table lamp… (7)', 'Table lamp… (9)', 'Vase']
+    >>> distinct_labels(["Table lamp", "Table lamp", "Vase"], [7, 9, 8])
+    ['Table lamp (7)', 'Table lamp (9)', 'Vase']
     """
-    cut = [_cut(" ".join(title.split()), longest) for title in titles]
-    n_alike = Counter(cut)
+    labels = [" ".join(title.split()) for title in titles]
+    n_alike = Counter(labels)
     return [
         f"{label} ({one})" if n_alike[label] > 1 and label != str(one) else label
-        for label, one in zip(cut, ids, strict=True)
+        for label, one in zip(labels, ids, strict=True)
     ]
-
-
-def _cut(text: str, longest: int | None) -> str:
-    if longest is None or len(text) <= longest:
-        return text
-    head = text[: longest - 1]
-    at_word = head if text[len(head)] == " " else head.rpartition(" ")[0]
-    return (at_word if len(at_word) > longest // 2 else head).rstrip(" ,;:-") + "…"
-
-
-def as_pandas(frame: pl.DataFrame) -> Any:
-    """Return a pandas frame; raise InputError if pandas is not installed."""
-    try:
-        return frame.to_pandas()
-    except ModuleNotFoundError as error:
-        raise InputError(
-            "A pandas frame needs pandas. Run pip install pandas, or use to_frame()."
-        ) from error
-
-
-def bar_figure(
-    titles: Sequence[str],
-    ids: Sequence[object],
-    values: Sequence[float],
-    heading: str,
-    axis: str,
-    behind: Sequence[str] | None = None,
-) -> Any:
-    """Draw values of items as horizontal bars from top to bottom; return matplotlib's figure.
-
-    Long titles are truncated at a word; `behind` are short texts that follow them.
-    Notebooks show the figure; elsewhere save it with ``figure.savefig("picks.png")``.
-    """
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415  # an extra
-    except ModuleNotFoundError as error:
-        raise InputError("A figure needs matplotlib. Run pip install 'surerec[plots]'.") from error
-    labels = distinct_labels(titles, ids, _LONGEST)
-    if behind is not None:
-        labels = [f"{label} {text}" for label, text in zip(labels, behind, strict=True)]
-    lines = wrap(" ".join(heading.split()), _WIDEST)
-    height = 0.4 + 0.2 * len(lines) + 0.32 * max(len(labels), 1)
-    figure = Figure(figsize=(7, height), layout="constrained")
-    axes = figure.subplots()
-    axes.barh(range(len(labels)), values, color="#0f766e")
-    axes.set_yticks(range(len(labels)), [label.replace("$", r"\$") for label in labels])
-    axes.invert_yaxis()
-    axes.set_xlim(0, None)
-    axes.set_xlabel(axis)
-    above = "\n".join(lines).replace("$", r"\$")
-    figure.suptitle(above, x=0.01, horizontalalignment="left", fontsize=10)
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from numba.core import event
 
-from surerec._words import in_seconds, in_words
+from surerec._words import in_bytes, in_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -277,7 +277,7 @@ class Bar:
             return ""
         amounts = [self._done] if self._total is None else [self._done, self._total]
         if self._unit == "bytes":
-            return " of ".join(map(in_words, amounts))
+            return " of ".join(map(in_bytes, amounts))
         return f"{' of '.join(f'{amount:,.0f}' for amount in amounts)} {self._unit}"
 
     def log(self, level: int) -> None:

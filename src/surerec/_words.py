@@ -136,12 +136,12 @@ def day_of(time: int) -> str:
     return str(np.datetime64(time, "us").astype("datetime64[D]"))
 
 
-def in_words(n_bytes: float) -> str:
+def in_bytes(n_bytes: float) -> str:
     """Return a number of bytes with a unit.
 
     Examples
     --------
-    >>> in_words(15_376_000_000)
+    >>> in_bytes(15_376_000_000)
     '15.4 GB'
     """
     for unit in ("bytes", "kB", "MB", "GB"):

@@ -33,7 +33,7 @@ def test_columns_are_read_by_their_names(cli, log):
 
 def test_reproduce_reads_named_columns_and_checks_them_on_resume(cli, log, tmp_path):
     request = ("reproduce", "--datasets", log, "--output", tmp_path / "out", "--n-users", "4",
-             "--timed-users", "0", "--tuning-users", "0")  # fmt: skip
+             "--timed-users", "0")  # fmt: skip
     assert "no user or item or time column" in cli(*request).err
     assert "no time column among" in cli(*request, "--overwrite", *COLUMNS[:4]).err
     assert "no time column among" in cli(*request, "--resume", *COLUMNS[:4]).err

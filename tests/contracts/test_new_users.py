@@ -76,10 +76,6 @@ def _check(found):
     excess = table["observed"] - table["epsilon"] - 2 * table["standard_error"]
     assert excess.max() <= 0.01, found.table()
     assert not found.support["leak"].any(), found.support
-    ranking = found.ranking
-    gap = (ranking["precision@10 calibration"] - ranking["precision@10 new"]).mean()
-    error = np.linalg.norm(ranking["standard_error"]) / len(ranking)
-    assert gap <= 3 * error, ranking
 
 
 def test_a_planted_leak_through_the_catalogue_is_found(monkeypatch):

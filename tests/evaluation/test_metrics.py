@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 
 from surerec.errors import InputError
-from surerec.evaluation import hits_curve, mean_and_error, ranking_metrics
+from surerec.evaluation import mean_and_error, ranking_metrics
 
 levels = st.sampled_from([-inf, -1.0, 0.0, -0.0, 0.5, 2.0, inf])
-any_scores = st.floats(allow_nan=False, allow_infinity=True)
 
 
 @st.composite
@@ -78,16 +77,6 @@ def test_as_scikit_learn(n_levels):
     assert ours.ndcg == pytest.approx(ndcg_score([relevant], [scores]), rel=1e-12)
     if n_levels is None:
         assert ours.ap == pytest.approx(average_precision_score(relevant, scores), rel=1e-12)
-
-
-@given(rankings(values=levels | any_scores, max_size=30))
-def test_the_curve_of_hits_agrees_with_every_k(ranking):
-    curve = hits_curve(*ranking)
-    assert curve.shape == (50,)
-    assert (np.diff(curve) >= 0).all()
-    for k in (1, 2, 5, 10, 29, 50):
-        ours = ranking_metrics(*ranking, k=k)
-        assert curve[k - 1] == pytest.approx(ours.precision * k, rel=1e-14)
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def test_a_users_items_are_not_counted_as_independent():
 
 @pytest.mark.parametrize(
     ("argument", "value"),
-    [("fit_share", 1.0), ("n_splits", 0), ("max_users", 5), ("random_state", -1)],
+    [("n_splits", 0), ("max_users", 5), ("random_state", -1)],
 )
 def test_arguments_are_checked(films, argument, value):
     with pytest.raises(InputError, match=argument):

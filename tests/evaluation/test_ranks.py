@@ -1,7 +1,5 @@
 """Friedman and Nemenyi against scipy, scikit-posthocs and numbers worked out by hand."""
 
-from itertools import combinations
-
 import numpy as np
 import pytest
 import scikit_posthocs
@@ -12,7 +10,6 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from surerec.errors import InputError
 from surerec.evaluation import (
     average_ranks,
-    cd_groups,
     friedman,
     nemenyi_critical_difference,
 )
@@ -42,22 +39,6 @@ def test_nemenyi_decides_as_scikit_posthocs(alpha, spread):
     ranks = average_ranks(table)
     differ = np.abs(ranks[:, None] - ranks) >= nemenyi_critical_difference(8, 10, alpha).cd
     np.testing.assert_array_equal(differ, p_values < alpha)
-
-
-@given(st.lists(st.integers(0, 20).map(lambda half: half / 2), max_size=9), st.integers(1, 12))
-def test_groups_are_the_maximal_ones(ranks, cd):
-    members = range(len(ranks))
-
-    def alike(group):
-        return max(ranks[i] for i in group) - min(ranks[i] for i in group) < cd
-
-    cliques = [set(g) for size in members for g in combinations(members, size + 1) if alike(g)]
-    maximal = [g for g in cliques if len(g) > 1 and not any(g < other for other in cliques)]
-    groups = cd_groups(ranks, cd)
-    assert len(groups) == len(maximal)
-    assert all(set(group) in maximal for group in groups)
-    assert all([ranks[i] for i in group] == sorted(ranks[i] for i in group) for group in groups)
-    assert groups == sorted(groups, key=lambda group: ranks[group[0]])
 
 
 @pytest.mark.parametrize(

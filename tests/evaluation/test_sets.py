@@ -4,12 +4,9 @@ import pytest
 import surerec as sr
 from surerec.calibration import observe, profile_cases
 from surerec.evaluation import (
-    coverage_over_splits,
-    losses_at,
     measure_sets,
     risk_curve,
     sets_at_thresholds,
-    size_at_miss,
 )
 from surerec.measures import MeasureScorer
 
@@ -49,17 +46,11 @@ def test_losses_and_sizes_equal_those_by_hand(outcomes, threshold, guarantee):
 def test_the_mean_loss_over_splits_is_close_to_nominal(outcomes, threshold, guarantee):
     # At ε = 0.5 a single item already hits more often than nominal.
     epsilons = [0.1, 0.3, 0.5] if guarantee == "recall" else [0.1, 0.3]
-    found = coverage_over_splits(outcomes, threshold, guarantee, epsilons=epsilons, n_splits=20)
-    over = found["loss"] - found["epsilon"]
+    found = measure_sets(outcomes, threshold, guarantee, epsilons=epsilons, n_splits=20)
+    over = found.losses.mean(axis=1) - epsilons
     assert over.max() < 0.02
     assert over.min() > (-0.04 if guarantee == "recall" else -0.06)  # ranks are whole
-    assert found["size"].is_sorted(descending=True)
-
-
-def test_the_size_at_a_miss_rate_is_the_smallest(outcomes):
-    size = size_at_miss(outcomes, "rank", 0.3)
-    curve = risk_curve(outcomes, "rank")
-    assert losses_at(curve, size).mean() <= 0.3 < losses_at(curve, size - 1).mean()
+    assert (np.diff(found.sizes.mean(axis=1)) < 0).all()
 
 
 @pytest.mark.parametrize("threshold", ["rank", "score"])

@@ -78,19 +78,7 @@ def times_table(names, sorted_search=3.0, as_in_paper=9.0, mining=0.5):
     )
 
 
-def _growth():
-    names = ("Precedence Mining", "ICRS4", "CRS-Max", PLAIN)
-    frame = rows(algorithm=names, variable=("m", "l", "n_c"), value=(16, 32, 64))
-    return filled(frame, milliseconds=lambda row: 0.01 * row["value"], slope=1.0)
-
-
-def _tuning(names):
-    every = {"algorithm": ["ICRS3"], "training": (0.3, 0.5), "calibration": [0.3]}
-    both = rows(dataset=names, sweep=("top", "shares"), top=(1, None), **every)
-    return filled(both, ap=0.2, ap_error=0.01, auc=0.8, auc_error=0.01, n_users=5)
-
-
-def results(names=("first", "ml-10m"), *, times=True, tuning=True):
+def results(names=("first", "ml-10m"), *, times=True):
     datasets = filled(
         rows(dataset=names),
         title=lambda row: f"Title of {row['dataset']}",
@@ -102,11 +90,8 @@ def results(names=("first", "ml-10m"), *, times=True, tuning=True):
     return Results(
         datasets=datasets,
         metrics=metrics_table(names),
-        curves=rows(dataset=names),  # only written to a file
         validity=validity_table(names),
         times=times_table(names) if times else None,
-        growth=_growth() if times else None,
-        tuning=_tuning(names) if tuning else None,
     )
 
 

@@ -21,39 +21,23 @@ def of_first(table):
 
 def test_all_data_sets_and_metrics_have_figures():
     names = list(_figures.plans(RESULTS, ranks_table(RESULTS.metrics), 10))
-    for kind in ("nominal", "validity", "efficiency"):
+    for kind in ("validity", "efficiency"):
         assert {f"{kind}-first", f"{kind}-ml-10m"} <= set(names)
     assert {"top-k", "cd-ap", "cd-auc", "cd-ndcg", "cd-rr", "times"} <= set(names)
-    without = results(times=False, tuning=False)
+    without = results(times=False)
     left = set(names) - set(_figures.plans(without, ranks_table(without.metrics), 10))
     assert {name.split("-")[0] for name in left} == {"times"}
 
 
 def test_a_figure_is_rendered_in_three_formats_and_reproducibly():
-    draw = partial(_figures.nominal_and_observed, of_first(RESULTS.validity), "Costs $5, _and_")
+    given = of_first(RESULTS.validity), "Costs $5, _and_", "validity_error"
+    draw = partial(_figures.by_split, *given)
     with styled():
         once, again = (render(draw()) for _ in range(2))
     assert once["png"].startswith(b"\x89PNG")
     assert once["pdf"].startswith(b"%PDF")
     ET.fromstring(once["svg"])  # noqa: S314
     assert once["svg"] == again["svg"]
-
-
-def test_nominal_and_observed_errors_have_a_diagonal_and_bands():
-    axes = _figures.nominal_and_observed(of_first(RESULTS.validity), "x").axes[0]
-    lines = {line.get_label(): line for line in axes.get_lines()}
-    assert list(lines["observed = nominal (ε)"].get_xdata()) == [0, 1]
-    expected = {
-        "ICRS12 (mean ratio), in time order": 0.26,
-        "ICRS12 (mean ratio), random split": 0.18,
-        "ICRS2 (minimum count), in time order": 0.14,
-    }
-    for label, error in expected.items():
-        at = list(lines[label].get_xdata()).index(0.2)
-        assert lines[label].get_ydata()[at] == pytest.approx(error)
-    band = axes.collections[1].get_paths()[0].vertices
-    heights = sorted(y for x, y in band if x == pytest.approx(0.2))
-    assert (heights[0], heights[-1]) == pytest.approx((0.26 - 0.008, 0.26 + 0.008))
 
 
 def test_a_diagram_names_all_algorithms_and_the_critical_difference():

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -9,10 +10,12 @@ import pytest
 
 import surerec as sr
 from surerec.evaluation import candidates_of, split_user
-from surerec.experiments import ALGORITHMS, DataSource, StudySettings, run
+from surerec.experiments import ALGORITHMS, DataSource, StudySettings, reproduce
 from surerec.experiments._evaluating import judge
 from surerec.experiments._study import EXTRA
 from surerec.recommenders import make_recommender
+
+run = partial(reproduce, report=False)  # figures take seconds
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +29,7 @@ def ratings(tmp_path_factory):
 
 @pytest.fixture
 def settings(ratings):
-    return StudySettings(
-        (DataSource.parse(str(ratings)),), n_users=25, timed_users=0, tuning_users=3
-    )
+    return StudySettings((DataSource.parse(str(ratings)),), n_users=25, timed_users=0)
 
 
 def test_the_shared_pass_equals_each_algorithm_alone(ratings):
@@ -55,32 +56,7 @@ def test_the_tables_have_every_algorithm_metric_and_level(settings, tmp_path):
     results = run(settings, tmp_path / "out")
     assert results.metrics.height == 2 * 21 * 7
     assert results.validity.height == 2 * 19 * 19
-    assert results.curves.height == 2 * 21 * 50
-    assert set(results.tuning["sweep"]) == {"top", "shares"}
-    # 25 pairs of shares, without 50% + 50%, which leaves no test items
-    assert results.tuning.filter(sweep="shares", algorithm="ICRS3").height == 24
-    at_10 = results.curves.filter(k=10).select("split", "algorithm", "precision")
-    means = results.metrics.filter(metric="precision").select("split", "algorithm", "mean")
-    joined = at_10.join(means, on=["split", "algorithm"])
-    np.testing.assert_allclose(joined["precision"], joined["mean"])
     assert pl.read_csv(tmp_path / "out" / "metrics.csv").height == results.metrics.height
-
-
-def test_extra_measures_do_not_change_the_other_tables(settings, tmp_path):
-    plain, with_extra = tmp_path / "plain", tmp_path / "extra"
-    without = run(settings, plain)
-    results = run(replace(settings, extra=("als",)), with_extra)
-    for name in ("metrics", "curves", "validity", "tuning"):
-        for kind in ("csv", "parquet"):
-            written = (plain / f"{name}.{kind}", with_extra / f"{name}.{kind}")
-            assert written[0].read_bytes() == written[1].read_bytes()
-    assert without.extra is None
-    assert not (plain / "extra.csv").exists()
-    found = pl.read_csv(with_extra / "extra.csv")
-    assert found["algorithm"].unique().to_list() == ["ICRS-als"]
-    assert found.columns == pl.read_csv(with_extra / "metrics.csv").columns
-    assert found["n_users"].min() > 0
-    assert set(results.extra_validity["split"]) == {"time", "random"}
 
 
 def test_a_resumed_run_has_the_same_numbers(settings, tmp_path, monkeypatch):
@@ -99,7 +75,7 @@ def test_a_resumed_run_has_the_same_numbers(settings, tmp_path, monkeypatch):
             run(settings, tmp_path / "part")
     assert list((tmp_path / "part" / "parts").rglob("*.parquet"))
     resumed = run(settings, tmp_path / "part", resume=True)
-    for table in ("metrics", "validity", "curves", "tuning"):
+    for table in ("metrics", "validity"):
         assert getattr(whole, table).equals(getattr(resumed, table))
 
 
@@ -108,7 +84,7 @@ def test_the_folder_of_another_run_is_protected(settings, tmp_path):
     run(settings, output)
     with pytest.raises(sr.InputError, match=r"contains the results of another run\. .*--resume"):
         run(settings, output)
-    other = StudySettings(settings.datasets, n_users=9, timed_users=0, tuning_users=0)
+    other = StudySettings(settings.datasets, n_users=9, timed_users=0)
     with pytest.raises(sr.InputError, match="started with other settings"):
         run(other, output, resume=True)
     assert json.loads((output / "settings.json").read_text())["settings"]["n_users"] == 25
@@ -129,7 +105,6 @@ def test_the_folder_of_another_run_is_protected(settings, tmp_path):
     [
         ({"datasets": ()}, "Name at least one"),
         ({"datasets": (DataSource("a", "x"), DataSource("a", "y"))}, "'a' is named twice"),
-        ({"extra": ("asl",)}, "Unknown extra measure 'asl'. Use learned, als"),
         ({"datasets": (DataSource("ml-100"),)}, "Did you mean ml-100k"),
         ({"datasets": (DataSource("ml-25m", "nowhere"),)}, "nowhere: no such file"),
     ],

@@ -44,14 +44,14 @@ LEVELS = [0.05, 0.5, 0.8, 0.9, 0.999999]
 
 
 FUNCTIONS = (
-    sr.read_interactions, sr.count_precedence, sr.strongest_pairs, log_martingale,
+    sr.read_interactions, sr.count_precedence, log_martingale,
     measures.as_measure, measures.as_scorer, measures.find_measure, conformal.p_value_counts,
     conformal.smoothed_p_values, conformal.in_set, conformal.left_out_up_to,
     conformal.entry_confidence, conformal.highest_confidence, conformal.significance_of,
     conformal.users_needed, conformal.venn_abers, evaluation.ranking_metrics,
-    evaluation.hits_curve, evaluation.mean_and_error,
+    evaluation.mean_and_error,
     evaluation.dataset_ranks, evaluation.average_ranks, evaluation.friedman,
-    evaluation.nemenyi_critical_difference, evaluation.cd_groups, evaluation.choose_users,
+    evaluation.nemenyi_critical_difference, evaluation.choose_users,
     evaluation.evaluate,
 )  # fmt: skip
 METHODS = (
@@ -109,7 +109,7 @@ def right():
         "interactions": some_data, "statistics": some_data, "horizon": [0.4, 2],
         "threshold": ["rank", "score"], "window": [None, 60], "train_share": [0.3, 0.5],
         "aggregate": ["max", "median"], "zeros": ["exact", "product"], "top": [1, 2],
-        "ties": ["order", "strict", 0.2], "strategy": ["auto", "dense", "bounded", "on-demand"],
+        "ties": ["order", "strict", 0.2], "strategy": ["auto", "dense", "bounded"],
         "source": [frame, frame.to_pandas(), frame.to_arrow(), "nowhere.csv"], "code": [0, 3],
         "time": [0, "datetime", 2**62], "calibration": NUMBERS, "candidates": NUMBERS,
         "uniforms": NUMBERS, "entries": NUMBERS, "scores": NUMBERS, "ranks": NUMBERS,

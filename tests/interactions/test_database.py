@@ -48,7 +48,7 @@ def test_a_query_gives_the_same_as_a_frame(address, cli):
     frame = pl.DataFrame(ROWS, schema=["customer", "sku", "bought_at"], orient="row")
     assert found.to_frame().equals(sr.read_interactions(frame).to_frame())
     assert found.origin.startswith(address.partition("://")[0])
-    done = cli("describe", address, "--query", QUERY, "--pairs", "0")
+    done = cli("describe", address, "--query", QUERY)
     assert done.code == 0, done.err
     lacking = cli("describe", address)
     assert lacking.code == 2

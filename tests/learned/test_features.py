@@ -29,7 +29,7 @@ class Case:
     def __init__(self, data):
         consumed = data.draw(st.lists(a_profile, min_size=2, max_size=8), label="profiles")
         self.ties = data.draw(st.sampled_from(["order", "strict"]), label="ties")
-        self.strategy = data.draw(st.sampled_from(["dense", "bounded", "on-demand"]))
+        self.strategy = data.draw(st.sampled_from(["dense", "bounded"]))
         gaps = st.sampled_from([0, 0, 1, 90_000])
         times = []
         for profile in consumed:

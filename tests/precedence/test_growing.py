@@ -85,7 +85,7 @@ def _current_rows(request, monkeypatch):
 
 
 @pytest.mark.usefixtures("_current_rows")
-@pytest.mark.parametrize("strategy", ["dense", "bounded", "on-demand"])
+@pytest.mark.parametrize("strategy", ["dense", "bounded"])
 @pytest.mark.parametrize("ties", ["order", "strict"])
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(events=_EVENTS.filter(bool), steps=_STEPS)

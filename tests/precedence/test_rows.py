@@ -14,7 +14,7 @@ from surerec.precedence.kernels import compress_rows, load, pick, read_rows
 from tests.rows import scattered
 
 FILMS = sr.datasets.synthetic(n_users=60, n_items=200, n_rows=700, random_state=5)
-KINDS = ["dense", "bounded", "on-demand"]
+KINDS = ["dense", "bounded"]
 
 
 @pytest.fixture(scope="module")
@@ -75,11 +75,10 @@ def test_many_threads_read_correct_rows(films):
 def test_a_history_that_does_not_fit_in_memory_is_refused(monkeypatch, films):
     monkeypatch.setattr("surerec.precedence._rows._SURELY_FITS", 0)
     monkeypatch.setattr("surerec.precedence._rows.available_memory", lambda: 5_000)
-    for strategy in ("bounded", "on-demand"):
-        counts = sr.count_precedence(films, strategy=strategy, memory=0)
-        model = sr.InductiveConformal().fit(counts)
-        with pytest.raises(sr.InputError, match=r"history of 20 items needs 12\.0 kB, and 5\.0 kB"):
-            model.recommend(history=films.items.ids[:40].to_list(), confidence=0.9)
+    counts = sr.count_precedence(films, strategy="bounded", memory=0)
+    model = sr.InductiveConformal().fit(counts)
+    with pytest.raises(sr.InputError, match=r"history of 20 items needs 12\.0 kB, and 5\.0 kB"):
+        model.recommend(history=films.items.ids[:40].to_list(), confidence=0.9)
 
 
 def test_too_many_interactions_are_refused_before_the_work(monkeypatch, films):
@@ -129,11 +128,10 @@ def test_a_store_without_one_of_its_users_has_no_kind(statistics):
     assert (rows.kind, rows.holds_all, rows.arrays()) == (None, False, {})
 
 
-@pytest.mark.parametrize("strategy", ["on-demand", "bounded"])
-def test_rows_on_demand_need_their_profiles(strategy):
-    rows = sr.count_precedence(FILMS, strategy=strategy).rows
+def test_rows_on_demand_need_their_profiles():
+    rows = sr.count_precedence(FILMS, strategy="bounded").rows
     with pytest.raises(ValueError, match="a span is out of range"):
-        rows_from(strategy, rows.arrays(), sr.Interactions.no_users(FILMS.n_items))
+        rows_from(rows.kind, rows.arrays(), sr.Interactions.no_users(FILMS.n_items))
 
 
 @pytest.mark.parametrize("value", [0, FILMS.n_items - 1, FILMS.n_items, 2**32 - 1])

@@ -38,7 +38,7 @@ def guarantee(model):
 @given(
     st.sampled_from(EVERY),
     some_rows,
-    st.sampled_from(["dense", "on-demand"]),
+    st.sampled_from(["dense", "bounded"]),
     st.sampled_from(["order", "strict"]),
     st.none() | st.integers(1, 14),
 )

@@ -1,7 +1,6 @@
 """Results: sets, how they are cut, ordered, copied and shown, in Python, JSON and notebooks."""
 
 import json
-import sys
 from itertools import pairwise
 
 import polars as pl
@@ -193,21 +192,3 @@ def test_notebooks_show_a_table_with_bars_and_the_guarantee(model, titled):
     assert "consumers of" in why._repr_html_()
     paper = sr.InductiveConformal("CM12").fit(titled).explain(titled.users[0], item=picks.items[0])
     assert "p_value=" in repr(paper)
-    assert list(why.to_pandas()["share"])
-    axes = picks.plot(4).axes[0]
-    assert (len(axes.patches), axes.get_xlabel()) == (4, "probability")
-    assert len(why.plot(3).axes[0].patches) == 3
-
-
-@pytest.mark.parametrize(
-    ("library", "ask", "says"),
-    [
-        ("pandas", lambda picks: picks.to_pandas(), "needs pandas. Run pip install pandas"),
-        ("matplotlib.figure", lambda picks: picks.plot(), "needs matplotlib. Run pip install"),
-    ],
-)
-def test_without_the_library_a_sentence_says_which(model, titled, monkeypatch, library, ask, says):
-    picks = model.recommend(titled.users[0], confidence=0.8)
-    monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(sr.InputError, match=says):
-        ask(picks)

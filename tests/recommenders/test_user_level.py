@@ -6,6 +6,7 @@ import pytest
 
 import surerec as sr
 from surerec.audit import audit
+from surerec.calibration import observe, profile_cases
 from surerec.recommenders import refitted
 
 N_ITEMS = 80

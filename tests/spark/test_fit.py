@@ -76,7 +76,7 @@ def catalogue():
         (crowd, "dense", 10**6),  # 16 bits do not hold the counts of items 0 and 1
         (crowd, "bounded", 300),  # some rows are compressed, some dense, some not held
         (catalogue, "bounded", 650_000),
-        (catalogue, "on-demand", 0),
+        (catalogue, "bounded", 0),
     ],
 )
 def test_rows_are_as_wide_and_as_many_as_in_memory(spark, tmp_path, data, strategy, memory):

@@ -12,7 +12,7 @@ from surerec.spark import Counting, count_precedence_spark, read_frame
 pytestmark = pytest.mark.spark
 
 
-STRICT = Counting(ties="strict", strategy="on-demand")
+STRICT = Counting(ties="strict", strategy="bounded")
 
 
 def in_memory(interactions):

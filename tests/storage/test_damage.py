@@ -28,7 +28,7 @@ NO_TEXT = b"tree \xff"
 NOWHERE = "array-0000000000000000.npy"
 
 
-@pytest.fixture(params=["dense", "bounded", "on-demand"])
+@pytest.fixture(params=["dense", "bounded"])
 def model(request, tmp_path):
     statistics = statistics_of([0, 1, 2], [2, 0], [1], strategy=request.param, name="ünsere")
     save_model(tmp_path / "model", statistics, {"main": MAIN, "learned": LEARNED})

@@ -87,8 +87,8 @@ def test_forged_arrays_are_refused(folder, role, change):
     [
         ("dense", "followers", lambda array: array[:, :-1].copy()),
         ("dense", "predecessors", lambda array: array.astype(np.int64)),
-        ("on-demand", "following_stops", with_value(slice(None), 10**6)),
-        ("on-demand", "preceding_offsets", with_value(1, -1)),
+        ("bounded", "following_stops", with_value(slice(None), 10**6)),
+        ("bounded", "preceding_offsets", with_value(1, -1)),
     ],
 )
 def test_forged_rows_of_other_kinds_are_refused(films, tmp_path, strategy, role, change):

@@ -65,7 +65,7 @@ def some_interactions(draw):
 @given(
     some_interactions(),
     st.sampled_from(["order", "strict"]),
-    st.sampled_from(["dense", "bounded", "on-demand"]),
+    st.sampled_from(["dense", "bounded"]),
 )
 def test_loaded_statistics_equal_saved_ones(interactions, ties, strategy):
     statistics = sr.count_precedence(interactions, ties=ties, strategy=strategy)

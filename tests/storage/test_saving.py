@@ -58,7 +58,7 @@ def test_adding_recommenders_does_not_rewrite_statistics(model):
     [
         new_statistics(),
         statistics_of([0, 1, 2], [2, 0], [1], ties="strict"),
-        statistics_of([0, 1, 2], [2, 0], [1], strategy="on-demand"),
+        statistics_of([0, 1, 2], [2, 0], [1], strategy="bounded"),
         sr.PrecedenceStatistics.from_counts([[0]], [1], n_users=1),
     ],
 )

@@ -273,7 +273,7 @@ class Adapter:
         Whether scores are comparable between users, so that a threshold on scores makes sense.
     form : Form or None
         The fitted model as arrays, which score and are saved; None if only Python code can score.
-    people : str
+    covered_users : str
         Description of the users of the fit.
     lacking : str
         Description of an item that cannot be ranked.
@@ -292,7 +292,7 @@ class Adapter:
     is_partial: bool = False
     has_value: bool = False
     form: Form | None = None
-    people: str = "users of the fit"
+    covered_users: str = "users of the fit"
     lacking: str = "unknown to the model"
     given_name: str | None = None
 

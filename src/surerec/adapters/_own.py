@@ -161,7 +161,7 @@ class ListsAdapter(Adapter):
     knows_all = True
     is_partial = True
     stored = short_name = "lists"
-    people = "users who have a list"
+    covered_users = "users who have a list"
 
     def __init__(self, lists: ScoredLists) -> None:
         self.model = lists
@@ -218,7 +218,9 @@ class ListsAdapter(Adapter):
         profiles, held = statistics.interactions, statistics.support > 0
         scorer = None
         if fallback != POPULARITY:
-            scorer = as_measure(fallback).fit(count_precedence(profiles, strategy="on-demand"))
+            scorer = as_measure(fallback).fit(
+                count_precedence(profiles, strategy="bounded", memory=0)
+            )
         codes = np.full(len(self.model.users), -1)
         codes[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
 

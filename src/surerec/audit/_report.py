@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
 from surerec._files import check_utf8, folder_aside
-from surerec._inputs import damage_in_words
+from surerec._inputs import as_input_error
 from surerec._notebook import html_card
 from surerec._words import counted
 from surerec.audit._verdicts import (
@@ -31,6 +31,7 @@ from surerec.reports import (
     Strong,
     Table,
     Verdicts,
+    load_texts,
     require_plots,
     size_cell,
     to_html,
@@ -178,7 +179,7 @@ def check_target(target: Path, *, overwrite: bool) -> None:
     check_utf8(target)
     if target.exists() and not target.is_dir():
         raise InputError(f"{target}: is a file. Use a folder.")
-    with damage_in_words(target, "cannot be read"):
+    with as_input_error(target, "cannot be read"):
         if not target.exists() or not any(target.iterdir()):
             return
     if not all((target / name).exists() for name in (_MARK, "verdicts.csv")):
@@ -198,63 +199,6 @@ def _figure(audit: Audit) -> dict[str, bytes]:
 def _page(audit: Audit, figure: Mapping[str, bytes]) -> str:
     title = f"Does the guarantee hold? {audit.subject} on {audit.data}"
     return to_html(title, _blocks(audit), {"audit": figure["svg"]})
-
-
-class _Section(NamedTuple):
-    """A section of the page: a table of the audit, with its heading and text."""
-
-    table: str
-    heading: str
-    text: str
-    folded: bool = False
-
-
-_SECTIONS: Final = (
-    _Section(
-        "support",
-        "New users",
-        "The new-user test decides. A model is fitted on half of the users and tested on the "
-        "histories of the others: catalogue, counts and thresholds do not know them. Its intervals "
-        "account for calibration and new users. The table has the share of items missed "
-        "(1 − recall) at ε = 0.1, by the number of other users who consumed the item. Calibration "
-        "users are left out of the scores, so a row in which new users miss more is a leak of the "
-        "user's own data into the score.",
-    ),
-    _Section(
-        "drift",
-        "Drift: do later items conform as well as earlier ones?",
-        "If the items of a user are exchangeable, smoothed p-values are uniform. The test "
-        "martingale is the capital of a bettor against uniform p-values; it ever reaches 1/α with "
-        "probability at most α. In random order, the test should find no drift.",
-    ),
-    _Section(
-        "segments",
-        "Segments",
-        f"Observed level per segment at {percent(1 - HEADLINE)} nominal; bold values are below "
-        "nominal. A guarantee over all users does not cover each segment. With segments=3, a "
-        "recommender has a guarantee each for short, medium and long histories.",
-    ),
-    _Section(
-        "probabilities",
-        "Item probabilities",
-        "Half of the users calibrate the probability that an item is consumed, and the others test "
-        "it: the predicted probability, and the observed share, with the standard error of their "
-        "difference over users.",
-    ),
-    _Section(
-        "group_guarantees",
-        "Groups",
-        f"Random groups of the audited users, at {percent(1 - HEADLINE)} nominal. Half of the "
-        "groups calibrate, and the others test.",
-    ),
-    _Section(
-        "windows",
-        "Temporal split",
-        "A model is fitted on the data up to a date, calibrated on the next window and tested on a "
-        "later window. Items that appeared in between are unknown to it, and count as missed.",
-        folded=True,
-    ),
-)
 
 
 def _cell(row: Mapping[str, Any], name: str) -> str:
@@ -298,23 +242,12 @@ def _results(audit: Audit) -> Iterator[Block]:
         f"{f'; windows have {days:g} days' if days else ''}; random_state="
         f"{settings['random_state']}."
     )
-    yield Picture(
-        "audit",
-        "Observed against nominal level. Points below the dotted line are below nominal; those "
-        "whose interval reaches it are not significantly so. The temporal split, where there is "
-        "one, shows models of several ages by window.",
-        "Observed against nominal coverage of items new to the user, for each kind of guarantee, "
-        "with intervals and the diagonal; next to it the observed coverage by window.",
-    )
+    texts = load_texts("surerec.audit", "report.json")
+    yield Picture("audit", texts["picture"], texts["alt"])
     yield Heading("Verdicts")
     yield Verdicts(tuple((v.name, v.verdict, v.text, ()) for v in audit.verdicts))
     yield Heading("Nominal and observed levels")
-    yield Paragraph(
-        "The observed level is the mean recall over users of later items that are new to the user; "
-        "for a hit guarantee, the share of users with a hit. Intervals are Wilson intervals over "
-        "users, for all five levels jointly with 95%; for the temporal split, t intervals over "
-        "windows."
-    )
+    yield Paragraph(texts["levels"])
     by_name = defaultdict(list)
     for row in audit.coverage.to_dicts():
         by_name[row["name"]].append(row)
@@ -337,27 +270,27 @@ def _results(audit: Audit) -> Iterator[Block]:
         yield Paragraph(FLOOR_NOTE)
     if audit.notes:
         yield Bullets(tuple(audit.notes))
-    for section in _SECTIONS:
-        yield from _section(audit, section)
+    for table, (heading, text) in texts["sections"].items():
+        yield from _section(audit, table, heading, text.format(level=percent(1 - HEADLINE)))
 
 
-def _section(audit: Audit, section: _Section) -> Iterator[Block]:
+def _section(audit: Audit, name: str, heading: str, text: str) -> Iterator[Block]:
     """Yield the blocks of a section, if the audit has its table."""
-    table: pl.DataFrame | None = getattr(audit, section.table)
+    table: pl.DataFrame | None = getattr(audit, name)
     if table is None or not len(table):
         return
-    yield Heading(section.heading)
-    yield Paragraph(section.text)
+    yield Heading(heading)
+    yield Paragraph(text)
     if "epsilon" in table.columns:
         table = at_headline(table)
-    shown = [name for name in table.columns if name not in _HIDDEN and not name.endswith(_ENDS)]
-    header = tuple(name.replace("_", " ") for name in shown)
-    words = frozenset(at for at, name in enumerate(shown) if table[name].dtype == pl.String)
-    parts = {section.heading: table}
+    shown = [each for each in table.columns if each not in _HIDDEN and not each.endswith(_ENDS)]
+    header = tuple(each.replace("_", " ") for each in shown)
+    words = frozenset(at for at, each in enumerate(shown) if table[each].dtype == pl.String)
+    parts = {heading: table}
     if "kind" in table.columns:
         names = dict(audit.coverage.select("kind", "name").iter_rows())
         kinds = table["kind"].unique(maintain_order=True)
         parts = {names[kind]: table.filter(kind=kind) for kind in kinds}
     for caption, part in parts.items():
-        rows = tuple(tuple(_cell(row, name) for name in shown) for row in part.to_dicts())
-        yield Table(caption, header, rows, words, folded=section.folded)
+        rows = tuple(tuple(_cell(row, each) for each in shown) for row in part.to_dicts())
+        yield Table(caption, header, rows, words, folded=name == "windows")

@@ -200,7 +200,7 @@ class LengthSegments:
     Examples
     --------
     >>> groups = LengthSegments.equal(np.array([5, 6, 7, 20, 30, 40]), 2)
-    >>> groups.of(np.array([7, 8, 100])).tolist(), groups.in_words(0), groups.in_words(1)
+    >>> groups.of(np.array([7, 8, 100])).tolist(), groups.in_bytes(0), groups.in_bytes(1)
     ([0, 0, 1], 'fewer than 20 known items', '20 or more known items')
     >>> LengthSegments.equal(np.array([9, 9, 9]), 3).n
     1
@@ -228,7 +228,7 @@ class LengthSegments:
         """Return the segment of each length."""
         return np.searchsorted(self.edges, lengths, side="right").astype(np.int64)
 
-    def in_words(self, group: int) -> str:
+    def in_bytes(self, group: int) -> str:
         """Return the lengths of a segment as text."""
         if self.n == 1:
             return "any number of known items"
@@ -293,7 +293,7 @@ class UserSegments:
         value = "" if label is None else f"{column} {label!r}"
         of = lengths.of(n_known)
         for group in range(lengths.n):
-            known = lengths.in_words(group) if lengths.n > 1 else ""
+            known = lengths.in_bytes(group) if lengths.n > 1 else ""
             self.words.append(" and ".join(filter(None, (value, known))))
             self.members.append(some & (of == group))
 

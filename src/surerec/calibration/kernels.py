@@ -9,7 +9,7 @@ from numba import njit
 
 from surerec._kernels import scramble
 from surerec.conformal.kernels import counts_among
-from surerec.measures.kernels import room_for, score_profile
+from surerec.measures.kernels import score_buffer, score_profile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -86,7 +86,7 @@ def find_best(
     training items, start and stop of their own rows in `item_codes`, which are left out, and the
     highest count outside the set.
     """
-    room, n_found = room_for(len(plan.support)), np.zeros(len(bounds), np.int64)
+    room, n_found = score_buffer(len(plan.support)), np.zeros(len(bounds), np.int64)
     for row in range(len(bounds)):
         profile = known[bounds[row, 0] : bounds[row, 1]].astype(np.int64)
         n, begin, end, threshold = bounds[row, 2], bounds[row, 3], bounds[row, 4], bounds[row, 5]

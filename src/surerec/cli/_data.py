@@ -11,7 +11,6 @@ from surerec.cli import _show
 from surerec.cli._output import next_steps, plain, stdout, table
 from surerec.datasets import CATALOGUE, fetch, load_dataset
 from surerec.measures import MEASURES, TRAINED
-from surerec.precedence import count_precedence, strongest_pairs
 
 if TYPE_CHECKING:
     from surerec.datasets import Counts
@@ -76,10 +75,8 @@ def describe(
     data: opt.Data,
     *,
     reading: Any,
-    ties: opt.Ties = "order",
-    pairs: Annotated[int, typer.Option(min=0, help="Number of precedence pairs to show.")] = 5,
 ) -> None:
-    """Describe interactions, with their strongest precedence pairs.
+    """Describe interactions.
 
     [bold]Examples:[/bold]
 
@@ -91,11 +88,7 @@ def describe(
     """
     interactions = opt.read(data, **reading)
     _show.interactions(stdout(), interactions)
-    if pairs:
-        statistics = count_precedence(interactions, ties=ties)
-        _show.pairs(stdout(), interactions, strongest_pairs(statistics, pairs))
-    options = opt.as_words(reading if ties == "order" else {**reading, "ties": ties})
-    command = ("surerec", "fit", opt.source_name(data), "FOLDER", *options)
+    command = ("surerec", "fit", opt.source_name(data), "FOLDER", *opt.as_words(reading))
     next_steps({command: "fit a model and save it in FOLDER"})
 
 

@@ -15,7 +15,7 @@ from surerec.cli._output import plain, stdout
 from surerec.cli._serve import require_serving, serve_model
 from surerec.datasets import load_dataset, synthetic
 from surerec.errors import FetchError
-from surerec.precedence import count_precedence, strongest_pairs
+from surerec.precedence import count_precedence
 from surerec.recommenders import PopulationConformal, make_recommender, save_all
 
 if TYPE_CHECKING:
@@ -60,7 +60,6 @@ def _run_demo(console: Console) -> None:
     interactions = _data(console)
     _show.interactions(console, interactions)
     statistics = count_precedence(interactions)
-    _show.pairs(console, interactions, strongest_pairs(statistics, 4))
     model = PopulationConformal("CM12").fit(statistics)
     for user in _users(interactions):
         _show_user(console, model, interactions, user)

@@ -57,7 +57,6 @@ _STUDY: Final = {
     "random_state": Option(int, "Seed of the choice of users and of the random split.", 0),
     "k": Option(int, "Length of the lists for precision, recall and F1.", 10),
     "timed_users": Option(int, "Users for the timing experiment; 0 skips it.", 50),
-    "tuning_users": Option(int, "Users for the sweeps of I and of the shares; 0 skips them.", 100),
 }
 
 
@@ -199,9 +198,6 @@ def reproduce(
     ] = "ml-100k,ml-latest-small-2016,ml-1m",
     output: Annotated[Path, typer.Option(help="Folder for the report, figures and tables.")],
     study: Any,
-    extra: Annotated[
-        list[str] | None, typer.Option(help="Trained measure to add: als or learned.")
-    ] = None,
     reading: Any,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
     overwrite: opt.Overwrite = False,
@@ -216,8 +212,6 @@ def reproduce(
 
     surerec reproduce --datasets ml-1m,ml-25m=~/ml-25m.zip --n-users 200 --output out
 
-    surerec reproduce --datasets ml-100k --extra als --output out
-
     surerec reproduce --datasets log.csv --user-column visitor --item-column page --time-column seen
     --output out
     """
@@ -228,7 +222,6 @@ def reproduce(
         )
     settings = StudySettings(
         tuple(DataSource.parse(text) for text in datasets.split(",") if text.strip()),
-        extra=tuple(dict.fromkeys(extra or ())),
         reading=opt.chosen(reading),
         **study,
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import numpy as np
 import typer
 
-from surerec._memory import from_words
+from surerec._memory import parse_bytes
 from surerec._progress import time_stages
 from surerec.cli import _options as opt
 from surerec.cli import _show
@@ -41,9 +41,7 @@ _SEGMENTS: Final = {
 }
 _COUNTING: Final = {
     "ties": Option(Literal["order", "strict"], opt.TIES, "order"),
-    "strategy": Option(
-        Literal["auto", "dense", "bounded", "on-demand"], "How counts are stored.", "auto"
-    ),
+    "strategy": Option(Literal["auto", "dense", "bounded"], "How counts are stored.", "auto"),
     "memory": Option(str, "Memory for counts, such as 2GB; half of the free memory by default."),
 }
 _ENGINE: Final = {
@@ -117,7 +115,7 @@ def fit(
     made = {name.lower(): make_recommender(name) for name in recommender or standard}
     user_segments = _set_user_level(made, user_level, **segments)
     if "memory" in counting:
-        counting["memory"] = from_words(counting["memory"])
+        counting["memory"] = parse_bytes(counting["memory"])
     if on_spark:
         more = {"overwrite": overwrite, "user_segments": user_segments}
         _fit_on_spark(data, reading, model, made, counting, session, more)
@@ -230,7 +228,7 @@ def _fit_on_spark(
 
     sequence, task_memory = session.pop("sequence", None), session.pop("task_memory", None)
     if task_memory is not None:
-        counting["task_memory"] = from_words(task_memory)
+        counting["task_memory"] = parse_bytes(task_memory)
     how = spark.Counting(**counting)
     how.check(has_sequence=sequence is not None)
     read = opt.chosen(reading)

@@ -10,12 +10,11 @@ from surerec.cli._output import plain, table
 from surerec.recommenders import GroupSet
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from rich.console import Console
 
     from surerec.interactions import Interactions
-    from surerec.precedence import PrecedencePair
     from surerec.recommenders import Explanation, RecommendationSet
 
 
@@ -55,19 +54,6 @@ def interactions(console: Console, found: Interactions) -> None:
     shown = table(("", ""), [(f"  {name} ", value) for name, value in rows.items() if value])
     shown.show_header = False
     console.print(shown)
-
-
-def pairs(console: Console, found: Interactions, strongest: Sequence[PrecedencePair]) -> None:
-    """Print the strongest precedence pairs, one sentence each."""
-    console.print("\n[bold]Strongest precedence pairs[/bold]")
-    for pair in strongest:
-        first, second = (plain(found.title(code)) for code in (pair.first, pair.second))
-        console.print(
-            f"  of {pair.support:,} users who consumed [cyan]{first}[/cyan], {pair.forward:,} "
-            f"consumed [cyan]{second}[/cyan] later, {pair.backward:,} before"
-        )
-    if not strongest:
-        console.print("  no user consumed two items at different times")
 
 
 def recommendations(console: Console, picks: RecommendationSet, n_shown: int) -> None:

@@ -21,7 +21,7 @@ from urllib import request
 from urllib.error import HTTPError, URLError
 
 from surerec._files import DISK_FULL, digest
-from surerec._inputs import damage_in_words
+from surerec._inputs import as_input_error
 from surerec._progress import progress
 from surerec._version import __version__
 from surerec.errors import FetchError, InputError
@@ -264,7 +264,7 @@ def extract(archive: Path, choose: Choose, folder: Path) -> list[Path]:
     FetchError
         If the disk is full.
     """
-    with damage_in_words(archive, "is damaged or not a zip file", "download it again"):
+    with as_input_error(archive, "is damaged or not a zip file", "download it again"):
         try:
             return _extract(archive, choose, folder)
         except _FOREIGN as error:

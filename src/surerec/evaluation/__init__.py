@@ -14,11 +14,10 @@ from surerec.evaluation._evaluate import (
     candidates_of,
     evaluate,
     evaluate_user,
-    judge_by,
     unknown_among,
     write_table,
 )
-from surerec.evaluation._metrics import hits_curve, mean_and_error, ranking_metrics
+from surerec.evaluation._metrics import mean_and_error, ranking_metrics
 from surerec.evaluation._new_users import (
     NewUserTest,
     miss_by_support,
@@ -36,7 +35,6 @@ from surerec.evaluation._protocol import (
 )
 from surerec.evaluation._ranks import (
     average_ranks,
-    cd_groups,
     dataset_ranks,
     friedman,
     nemenyi_critical_difference,
@@ -45,7 +43,6 @@ from surerec.evaluation._reliability import item_reliability, new_user_reliabili
 from surerec.evaluation._sets import (
     CHECKED_EPSILONS,
     MeasuredSets,
-    coverage_over_splits,
     for_each,
     halves,
     losses_at,
@@ -54,7 +51,6 @@ from surerec.evaluation._sets import (
     refittable,
     risk_curve,
     sets_at_thresholds,
-    size_at_miss,
 )
 
 __all__ = [
@@ -74,18 +70,14 @@ __all__ = [
     "average_ranks",
     "backtest",
     "candidates_of",
-    "cd_groups",
     "choose_users",
-    "coverage_over_splits",
     "dataset_ranks",
     "evaluate",
     "evaluate_user",
     "for_each",
     "friedman",
     "halves",
-    "hits_curve",
     "item_reliability",
-    "judge_by",
     "losses_at",
     "mean_and_error",
     "measure_curve",
@@ -98,7 +90,6 @@ __all__ = [
     "refittable",
     "risk_curve",
     "sets_at_thresholds",
-    "size_at_miss",
     "split_user",
     "split_users",
     "temporal_windows",

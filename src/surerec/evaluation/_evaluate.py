@@ -15,7 +15,7 @@ from surerec._files import check_utf8, file_aside
 from surerec._words import shown
 from surerec.calibration import compare_with_items
 from surerec.errors import InputError
-from surerec.evaluation._metrics import hits_curve, ranking_metrics
+from surerec.evaluation._metrics import ranking_metrics
 from surerec.evaluation._protocol import EPSILONS, SplitOrder, choose_users, split_user, validity
 from surerec.evaluation._sets import for_each
 from surerec.measures import Query, as_measure, as_scorer
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
         [PrecedenceStatistics, Split, Codes], Iterator[tuple[str, "Judgement"]]
     ]
 
-K_MAX: Final = 50
-"""Largest k of the curves."""
 METRICS: Final = ("ap", "auc", "ndcg", "rr", "precision", "recall", "f1")
 
 _GROUP: Final = ("split", "algorithm")
@@ -148,23 +146,6 @@ class Evaluation:
             pl.col("value").count().alias("n_users"),
         )
 
-    def curves(self) -> pl.DataFrame:
-        """Return precision, recall and F1 at every k."""
-        ks = pl.DataFrame({"k": range(1, K_MAX + 1)}).select(pl.col("k").implode())
-        long = (
-            self.users.select(*_GROUP, "hits", "n_relevant")
-            .join(ks, how="cross")
-            .explode("hits", "k")
-            .with_columns(
-                precision=pl.col("hits") / pl.col("k"),
-                recall=pl.col("hits") / pl.col("n_relevant"),
-                f1=2 * pl.col("hits") / (pl.col("k") + pl.col("n_relevant")),
-            )
-        )
-        return long.group_by(*_GROUP, "k", maintain_order=True).agg(
-            pl.col("precision", "recall", "f1").mean()
-        )
-
     def validity(self) -> pl.DataFrame:
         """Return validity error, efficiency error and set size at every significance level."""
         epsilons = pl.DataFrame({"epsilon": EPSILONS}).select(pl.col("epsilon").implode())
@@ -212,8 +193,6 @@ def evaluate_user(
                 "user": user,
                 "algorithm": algorithm,
                 **ranking_metrics(judgement.key, relevant, k=k)._asdict(),
-                "hits": hits_curve(judgement.key, relevant, K_MAX).tolist(),
-                "n_relevant": int(relevant.sum()),
                 "missed": missed,
                 "let_in": let_in,
                 "set_size": size,

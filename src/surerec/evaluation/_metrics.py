@@ -10,9 +10,7 @@ from surerec._arguments import check_mask, check_numbers, check_whole
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-_MOST = 10_000_000  # length of a curve
+    from numpy.typing import ArrayLike
 
 
 class RankingMetrics(NamedTuple):
@@ -50,46 +48,6 @@ class MeanAndError(NamedTuple):
     standard_error: float
 
 
-class _TiedRanking(NamedTuple):
-    """A ranking as groups of tied items, best first; other fields are by rank.
-
-    Every order within a group is equally likely: at each of its ranks an item is relevant with
-    probability hits/size, and given that, at its other ranks with (hits − 1)/(size − 1).
-    """
-
-    sizes: NDArray[np.int64]
-    hits: NDArray[np.int64]
-    """Relevant items of each group."""
-    above: NDArray[np.int64]
-    """Relevant items above each group."""
-    group: NDArray[np.int64]
-    """The group at each rank."""
-    place: NDArray[np.int64]
-    """The place of each rank within its group, from 1."""
-
-    @classmethod
-    def of(cls, scores: ArrayLike, relevant: ArrayLike) -> _TiedRanking:
-        """Check and rank the scores."""
-        values = check_numbers("scores", scores)
-        mask = check_mask("relevant", relevant, len(values))
-        if np.isnan(values).any():
-            raise InputError(f"{int(np.isnan(values).sum())} of the scores are NaN. Remove them.")
-        if not mask.any():
-            raise InputError("No candidate is relevant, so no metric is defined. Skip this user.")
-        _, worst_first, sizes = np.unique(values, return_inverse=True, return_counts=True)
-        hits = np.bincount(worst_first[mask], minlength=len(sizes))[::-1]
-        sizes = sizes[::-1]
-        group = np.repeat(np.arange(len(sizes)), sizes)
-        place = np.arange(1, len(values) + 1) - (np.cumsum(sizes) - sizes)[group]
-        return cls(sizes, hits, np.cumsum(hits) - hits, group, place)
-
-    def curve(self, k: int) -> NDArray[np.float64]:
-        """Return the expected number of relevant items among the first 1 … k."""
-        group, place = self.group[:k], self.place[:k]
-        found = self.above[group] + self.hits[group] * place / self.sizes[group]
-        return np.append(found, np.full(k - len(found), self.hits.sum()))
-
-
 def ranking_metrics(scores: ArrayLike, relevant: ArrayLike, *, k: int = 10) -> RankingMetrics:
     """Compute ranking metrics, exact in expectation over random orders of tied items.
 
@@ -120,8 +78,19 @@ def ranking_metrics(scores: ArrayLike, relevant: ArrayLike, *, k: int = 10) -> R
     (0.25, 0.5)
     """
     k = check_whole("k", k)
-    ranking = _TiedRanking.of(scores, relevant)
-    sizes, hits, above, group, place = ranking
+    values = check_numbers("scores", scores)
+    mask = check_mask("relevant", relevant, len(values))
+    if np.isnan(values).any():
+        raise InputError(f"{int(np.isnan(values).sum())} of the scores are NaN. Remove them.")
+    if not mask.any():
+        raise InputError("No candidate is relevant, so no metric is defined. Skip this user.")
+    # Groups of tied items, best first. Every order within a group is equally likely: at each of
+    # its ranks an item is relevant with probability hits / size.
+    _, worst_first, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    hits = np.bincount(worst_first[mask], minlength=len(sizes))[::-1]
+    sizes, above = sizes[::-1], np.cumsum(hits) - hits
+    group = np.repeat(np.arange(len(sizes)), sizes)  # at each rank
+    place = np.arange(1, len(values) + 1) - (np.cumsum(sizes) - sizes)[group]  # in the group
     ranks, n_relevant = np.arange(1, len(group) + 1), int(hits.sum())
     n_others = len(group) - n_relevant
     probability = hits[group] / sizes[group]
@@ -140,7 +109,8 @@ def ranking_metrics(scores: ArrayLike, relevant: ArrayLike, *, k: int = 10) -> R
     later = np.arange(1, size - hit + 1)
     at = hit / size * np.cumprod(np.append(1.0, (size - hit - later + 1) / (size - later)))
     before = int(sizes[:first].sum())
-    n_hits = float(ranking.curve(min(k, len(group)))[-1])
+    last = min(k, len(group)) - 1
+    n_hits = float(above[group[last]] + hits[group[last]] * place[last] / sizes[group[last]])
     return RankingMetrics(
         ap=float(probability @ precisions) / n_relevant,
         auc=half_wins / (2 * n_relevant * n_others) if n_others else np.nan,
@@ -150,27 +120,6 @@ def ranking_metrics(scores: ArrayLike, relevant: ArrayLike, *, k: int = 10) -> R
         recall=n_hits / n_relevant,
         f1=2 * n_hits / (k + n_relevant),
     )
-
-
-def hits_curve(scores: ArrayLike, relevant: ArrayLike, k_max: int = 50) -> NDArray[np.float64]:
-    """Return the expected number of relevant items among the first k, for k = 1 … `k_max`.
-
-    Precision is ``hits / k``, recall ``hits / R`` and F1 ``2 · hits / (k + R)``.
-
-    Parameters
-    ----------
-    scores, relevant : array-like
-        As in `ranking_metrics`.
-    k_max : int
-        Largest k; beyond the number of candidates the curve stays at R.
-
-    Examples
-    --------
-    >>> hits_curve([0.9, 0.5, 0.5, 0.1], [False, True, False, False], k_max=5)
-    array([0. , 0.5, 1. , 1. , 1. ])
-    """
-    k_last = check_whole("k_max", k_max, highest=_MOST)
-    return _TiedRanking.of(scores, relevant).curve(k_last)
 
 
 def mean_and_error(values: ArrayLike) -> MeanAndError:

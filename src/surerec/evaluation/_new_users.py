@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from surerec._arguments import check_kind, check_number, check_random_state, check_whole
+from surerec._arguments import check_kind, check_random_state, check_whole
 from surerec.calibration import Cases, codes_in, find_guarantee, observe, profile_cases
 from surerec.errors import InputError, NotSupportedError
 from surerec.evaluation._sets import (
@@ -44,11 +44,11 @@ MATERIAL: Final = 0.005
 
 _Z: Final = float(stats.norm.ppf(0.95))  # one-sided 95% limit
 _POWER: Final = float(stats.norm.ppf(0.95) + stats.norm.ppf(0.8))
+_DELTA: Final = 0.1  # probability that a guarantee of precision fails
 _CELLS: Final = 1 << 24  # candidates' shares in memory
 _BEGINS: Final = np.array([0, 1, 2, 3, 5, 10, 30])
 _BEYOND: Final = float(stats.norm.ppf(1 - 0.025 / len(OTHER_USERS)))
 """Standard errors that correspond to two for one row, for seven rows (Bonferroni)."""
-_K: Final = 10
 
 
 class UserSplit(NamedTuple):
@@ -113,13 +113,10 @@ class NewUserTest:
     support : polars.DataFrame or None
         Miss rates at ε = 0.1 of calibration users and new users, by the number of other users of
         the fit who consumed the item; see :func:`surerec.evaluation.miss_by_support`.
-    ranking : polars.DataFrame or None
-        For each split, precision@10 of calibration users and of new users.
     """
 
     splits: pl.DataFrame
     support: pl.DataFrame | None = None
-    ranking: pl.DataFrame | None = None
 
     def table(self) -> pl.DataFrame:
         """Return the mean over splits for each ε, and whether the guarantee holds.
@@ -165,10 +162,8 @@ def new_user_test(
     threshold: ThresholdUnit = "score",
     significances: Sequence[float] = CHECKED_EPSILONS,
     n_splits: int = 3,
-    fit_share: float = 0.5,
     max_users: int = 2000,
     min_history: int = 5,
-    delta: float = 0.1,
     ties: Ties = "order",
     diagnose: bool = True,
     random_state: int = 0,
@@ -195,18 +190,14 @@ def new_user_test(
         The nominal ε.
     n_splits : int, default=3
         Number of random splits of the users.
-    fit_share : float, default=0.5
-        Share of users in the fit.
     max_users : int, default=2000
         Largest number of calibration users, and of tested users, in each split.
     min_history : int, default=5
         Users with fewer known items are left out.
-    delta : float, default=0.1
-        For a precision, the probability that the guarantee fails.
     ties : {"order", "strict"}, default="order"
         Whether items with equal times precede each other; see :func:`surerec.count_precedence`.
     diagnose : bool, default=True
-        Whether to rank the calibration users again, for the tables `support` and `ranking`.
+        Whether to rank the calibration users again, for the table `support`.
     random_state : int, default=0
         Seed of splits and fits.
 
@@ -230,7 +221,6 @@ def new_user_test(
     [True, True]
     """
     check_kind("interactions", interactions, Interactions, "Interactions")
-    check_number("fit_share", fit_share, 0, 1, "between 0 and 1")
     check_whole("n_splits", n_splits)
     check_whole("max_users", max_users, lowest=FEWEST_USERS)
     check_random_state(random_state)
@@ -240,7 +230,7 @@ def new_user_test(
     rows: list[dict[str, Any]] = []
     ranked: list[pl.DataFrame] = []
     for split in range(n_splits):
-        parts = split_users(interactions, fit_share, random_state=(random_state, split))
+        parts = split_users(interactions, random_state=(random_state, split))
         model = PopulationConformal(
             measure,
             guarantee=guarantee,
@@ -252,25 +242,20 @@ def new_user_test(
         ).fit(count_precedence(parts.fit, ties=ties))
         cases = profile_cases(parts.new, horizon, min_history=min_history)
         cases = cases.sample(max_users, random_state + split)
-        outcomes, found = _query_new_users(model, cases, threshold, significances, delta)
+        outcomes, found = _query_new_users(model, cases, threshold, significances)
         rows += [{"split": split, **row} for row in found]
         if diagnose:
             # Users and items of different fits are distinct.
             item = pl.when(pl.col("item") >= 0).then(pl.col("item") + split * interactions.n_items)
             ranked += [
                 items.with_columns(
-                    pl.lit(split).alias("split"),
                     pl.col("user") + split * interactions.n_users,
                     item.otherwise(-1).alias("item"),
                 )
                 for items in _ranked_items(model, outcomes, threshold)
             ]
-    items = pl.concat(ranked) if diagnose else None
-    return NewUserTest(
-        pl.DataFrame(rows, infer_schema_length=None),
-        None if items is None else miss_by_support(items),
-        None if items is None else _rankings(items),
-    )
+    support = miss_by_support(pl.concat(ranked)) if diagnose else None
+    return NewUserTest(pl.DataFrame(rows, infer_schema_length=None), support)
 
 
 def _variance(losses: NDArray[np.float64]) -> float:
@@ -283,7 +268,6 @@ def _query_new_users(
     cases: Cases,
     threshold: ThresholdUnit,
     significances: Sequence[float],
-    delta: float,
 ) -> tuple[list[Outcomes], list[dict[str, Any]]]:
     """Return the outcomes of new users with a fitted model, and a row for each ε."""
     guarantee, statistics = find_guarantee(model.guarantee), model.statistics_
@@ -291,7 +275,7 @@ def _query_new_users(
     bins = probabilities.bins if guarantee.tested and probabilities is not None else None
     if guarantee.tested:
         n_bins = 0 if bins is None else bins.n
-        lowest = [_lowest_bin(model, epsilon, delta, n_bins) for epsilon in significances]
+        lowest = [_lowest_bin(model, epsilon, n_bins) for epsilon in significances]
         reachable = np.array(lowest) < n_bins
         floor = float(levels[reachable].min()) if reachable.any() else np.nan
     else:
@@ -359,12 +343,12 @@ def _query_new_users(
     return parts, rows
 
 
-def _lowest_bin(model: PopulationConformal, epsilon: float, delta: float, n_bins: int) -> int:
+def _lowest_bin(model: PopulationConformal, epsilon: float, n_bins: int) -> int:
     """Return the lowest bin that is shown at ε; beyond the last if ε is not supported."""
     query = Query(np.arange(min(model.min_history, model.statistics_.n_items)))
     try:
         found = model.model_.assess(query, options=RecommendOptions(precision=float(1 - epsilon)))
-        return int(found.passed(delta).threshold)  # type: ignore[attr-defined]
+        return int(found.passed(_DELTA).threshold)  # type: ignore[attr-defined]
     except NotSupportedError:
         return n_bins
 
@@ -409,7 +393,6 @@ def _ranked_items(
                 "user": outcomes.cases.users[outcomes.owners],
                 "item": items,
                 "others": support[items] - counted,
-                "rank": outcomes.ranks,
                 "missed": (entries > threshold) | np.isinf(entries),
             }
         )
@@ -479,25 +462,3 @@ def _between(rest: NDArray[np.float64], clusters: NDArray[np.int64]) -> float:
     """Return the sum of squared sums of clusters, scaled for few of them; NaN for one."""
     sums = np.bincount(np.unique(clusters, return_inverse=True)[1], weights=rest)
     return float((sums**2).sum() * len(sums) / (len(sums) - 1)) if len(sums) > 1 else np.nan
-
-
-def _rankings(items: pl.DataFrame) -> pl.DataFrame:
-    """Return precision@10 of calibration users and new users for each split.
-
-    The standard error is that of their difference.
-    """
-    rows = []
-    for (split,), part in items.group_by("split", maintain_order=True):
-        hits = part.group_by("side", "user", maintain_order=True).agg((pl.col("rank") <= _K).sum())
-        left_out, new = (
-            hits.filter(side=side)["rank"].to_numpy() / _K for side in ("calibration", "new")
-        )
-        rows.append(
-            {
-                "split": split,
-                "precision@10 calibration": float(left_out.mean()),
-                "precision@10 new": float(new.mean()),
-                "standard_error": float((_variance(left_out) + _variance(new)) ** 0.5),
-            }
-        )
-    return pl.DataFrame(rows)

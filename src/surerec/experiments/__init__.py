@@ -1,6 +1,6 @@
 """The paper's experiments, run on the data of your choice."""
 
-from surerec.experiments._run import reproduce, run
+from surerec.experiments._run import reproduce
 from surerec.experiments._settings import DataSource, Results, StudySettings
 from surerec.experiments._study import ALGORITHMS
 
@@ -10,5 +10,4 @@ __all__ = [
     "Results",
     "StudySettings",
     "reproduce",
-    "run",
 ]

@@ -15,13 +15,12 @@ if TYPE_CHECKING:
 
     from surerec.experiments._settings import Results
 
-Verdict = Literal["holds", "holds in part", "does not hold", "for comparison"]
+Verdict = Literal["holds", "holds in part", "does not hold"]
 
 _FAMILIES = ("mean", "median", "maximum", "minimum")
 _MUCH = 2.0  # "much faster" is at least twice as fast
 _STRONG = ("ICRS3", "ICRS4", "ICRS7", "ICRS8", "ICRS11", "ICRS12")
 _WEAK = ("ICRS2", "ICRS6", "ICRS10", "ICRS14")
-_NEAR = 1e-9  # rounding of a sum
 _NAMED_AT_MOST = 4
 _SMALL = 0.1  # the "smaller values of ε" of the paper's claim
 _MOST = 0.5  # "most" irrelevant items are filtered out
@@ -53,7 +52,7 @@ def all_claims(results: Results, ranks: pl.DataFrame) -> list[Claim]:
         claims.append(inductive_is_faster(named(results.times)))
     validity = named(results.validity)
     claims += [valid_in_time_order(validity), valid_at_random(validity), efficient(validity)]
-    return [*claims, noise_floor(named(ranks))]
+    return claims
 
 
 def verdict(n_true: int, n_all: int) -> Verdict:
@@ -277,28 +276,3 @@ def efficient(validity: pl.DataFrame) -> Claim:
     kept = int((found["efficiency_error"] < _MOST).sum())
     title = "A small ε excludes most irrelevant items"
     return Claim(title, verdict(kept, len(found)), text)
-
-
-def noise_floor(ranks: pl.DataFrame) -> Claim:
-    """Compare ICRS1 and ICRS5, which rank items identically (paper.md 4), here and in the paper."""
-
-    def difference(table: pl.DataFrame, index: list[str], values: str) -> float:
-        pair = table.filter(pl.col("algorithm").is_in(["ICRS1", "ICRS5"]))
-        wide = pair.pivot("algorithm", index=index, values=values)
-        return float(max((wide["ICRS1"] - wide["ICRS5"]).abs()))
-
-    ours = difference(ranks, ["metric", "dataset"], "mean")
-    theirs = {
-        metric: difference(study.paper_means(metric), ["dataset"], "paper")
-        for metric in study.RANKED
-    }
-    alike = ours < _NEAR
-    words = "here they do, in every metric" if alike else f"here they differ by up to {ours:.4f}"
-    paper_words = listed([f"{value:.2f} in {metric.upper()}" for metric, value in theirs.items()])
-    text = (
-        "With I = 1, measure 1 is measure 5 divided by the number of users, so both rank items "
-        f"identically: {words}. In the paper's table they differ by up to {paper_words}. "
-        "Differences of that size between its algorithms are noise."
-    )
-    title = "ICRS1 and ICRS5 are one algorithm: the noise floor"
-    return Claim(title, "for comparison" if alike else "does not hold", text)

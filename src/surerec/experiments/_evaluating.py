@@ -1,9 +1,9 @@
-"""Evaluation of every algorithm on every chosen user, and parameter sweeps."""
+"""Evaluation of every algorithm on every chosen user."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -11,19 +11,13 @@ import polars as pl
 from surerec.calibration import compare_with_items, p_counts_in_halves, ranks_by_later_item
 from surerec.evaluation import (
     Judgement,
-    Shares,
-    assess_model,
     choose_users,
-    evaluate,
     evaluate_user,
     for_each,
-    judge_by,
-    mean_and_error,
     write_table,
 )
-from surerec.experiments._study import ALGORITHMS, EXTRA, ORDERS, SHARES, TOPS
-from surerec.measures import MEASURES, ProfileRows, aggregate, as_measure, log_score
-from surerec.recommenders import InductiveConformal, PrecedenceMining
+from surerec.experiments._study import ALGORITHMS, EXTRA, ORDERS
+from surerec.measures import MEASURES, ProfileRows, aggregate, log_score
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +28,6 @@ if TYPE_CHECKING:
     from surerec.evaluation import Split, SplitOrder
     from surerec.experiments._settings import StudySettings
     from surerec.precedence import PrecedenceStatistics
-    from surerec.recommenders import Recommender
 
 _USERS_AT_ONCE = 10
 
@@ -116,73 +109,3 @@ def _evaluate_some(
         )
     ]
     write_table(pl.DataFrame(rows, infer_schema_length=None), path)
-
-
-def extra_users(statistics: PrecedenceStatistics, settings: StudySettings) -> pl.DataFrame:
-    """Evaluate the extra measures on the same users, as `evaluate_users` does.
-
-    They are trained once, on this machine, with any engine.
-    """
-    fitted = {
-        f"ICRS-{measure}": as_measure(measure, random_state=settings.random_state).fit(statistics)
-        for measure in settings.extra
-    }
-    how: dict[str, Any] = {
-        "n_users": settings.n_users,
-        "k": settings.k,
-        "random_state": settings.random_state,
-    }
-    return pl.concat(evaluate(fitted, statistics, order=order, **how).users for order in ORDERS)
-
-
-def tuning_table(
-    name: str, statistics: PrecedenceStatistics, settings: StudySettings
-) -> pl.DataFrame:
-    """Sweep I with the paper's shares, and the shares with two good measures.
-
-    Returns
-    -------
-    polars.DataFrame
-        sweep ("top" or "shares"), algorithm, top, training, calibration, and the mean AP and AUC
-        with their standard errors. Shares without test items are left out.
-    """
-    paper = Shares()
-    runs: list[tuple[str, str, int | None, Shares]] = [
-        ("top", algorithm, top, paper) for top in TOPS for algorithm in (ALGORITHMS[0], "ICRS1")
-    ]
-    runs.append(("top", ALGORITHMS[0], None, paper))
-    runs += [
-        ("shares", algorithm, None, Shares(training, calibration))
-        for training in SHARES
-        for calibration in SHARES
-        if training + calibration < 1
-        for algorithm in ("ICRS3", "ICRS12")
-    ]
-    users = choose_users(
-        statistics.interactions, settings.tuning_users, random_state=settings.random_state
-    ).tolist()
-    tune = partial(_tune, users, settings.k, statistics)
-    rows = for_each(tune, runs, f"{name}: tuning", at_once=1)
-    return pl.DataFrame(rows, infer_schema_length=None)
-
-
-def _tune(
-    users: list[int],
-    k: int,
-    statistics: PrecedenceStatistics,
-    run: tuple[str, str, int | None, Shares],
-) -> dict[str, object]:
-    """Evaluate one setting on some users."""
-    sweep, algorithm, top, shares = run
-    model: Recommender = PrecedenceMining(top=top)
-    if algorithm != ALGORITHMS[0]:
-        model = InductiveConformal(algorithm, top=top or 1)
-    judge_one = judge_by({"": partial(assess_model, model.fit(statistics).model_)})
-    rows: list[Any] = []
-    for user in users:
-        rows += evaluate_user(judge_one, statistics, user, shares=shares, k=k)
-    found: dict[str, object] = {"sweep": sweep, "algorithm": algorithm, "top": top}
-    found |= {"training": shares.training, "calibration": shares.calibration, "n_users": len(rows)}
-    for metric in ("ap", "auc"):
-        found[metric], found[f"{metric}_error"] = mean_and_error([row[metric] for row in rows])
-    return found

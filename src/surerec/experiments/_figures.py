@@ -39,11 +39,6 @@ _UNIT: dict[str, Any] = {
     "aspect": "equal",
     "xlabel": "nominal error: significance level ε",
 }
-_SERIES: Final = (
-    ("ICRS12", "time", "ICRS12 (mean ratio), in time order", Line("#D55E00", "-", "o")),
-    ("ICRS12", "random", "ICRS12 (mean ratio), random split", LINES[0]._replace(marker="s")),
-    ("ICRS2", "time", "ICRS2 (minimum count), in time order", LINES[2]),
-)
 _FAMILIES: Final = {
     "mean": Line("#0072B2", "-", "o"),
     "median": Line("#009E73", "-", "s"),
@@ -88,7 +83,6 @@ def plans(results: Results, ranks: pl.DataFrame, k: int) -> dict[str, Callable[[
     found: dict[str, Callable[[], Figure]] = {}
     for dataset, file in study.file_names(titles).items():
         own = results.validity.filter(pl.col("dataset") == dataset), titles[dataset]
-        found[f"nominal-{file}"] = partial(nominal_and_observed, *own)
         for kind in ("validity", "efficiency"):
             found[f"{kind}-{file}"] = partial(by_split, *own, f"{kind}_error")
     found["top-k"] = partial(top_k, results.metrics, titles, k)
@@ -125,28 +119,6 @@ def by_split(table: pl.DataFrame, title: str, column: str) -> Figure:
         axes.set(title=words, ylabel=f"observed {column.replace('_', ' ')}", **_UNIT)
     handles, labels = figure.axes[-1].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3)
-    return figure
-
-
-def nominal_and_observed(table: pl.DataFrame, title: str) -> Figure:
-    """Draw the observed error of a mean measure in both splits, and of a minimum measure.
-
-    The bands are two standard errors to either side.
-    """
-    figure, all_axes = panels(1, 1, (6.0, 5.6))
-    axes = next(all_axes)
-    axes.fill_between([0, 1], [0, 1], [1, 1], color="#000000", alpha=0.05, linewidth=0)
-    axes.text(0.04, 0.955, "more errors than nominal", va="top", color="#4d4d4d", fontsize=9.5)
-    axes.plot([0, 1], [0, 1], label="observed = nominal (ε)", **_DIAGONAL)
-    for algorithm, split, label, line in _SERIES:
-        found = _errors(table, split, algorithm)
-        at, middle = found["epsilon"], found["validity_error"]
-        reach = 2 * found["standard_error"].fill_null(0)
-        axes.fill_between(at, middle - reach, middle + reach, color=line.color, alpha=0.2, lw=0)
-        axes.plot(at, middle, label=label, **line.thin())
-    words = "observed error: share of consumed items outside the set"
-    axes.set(title=plain(title), ylabel=words, **_UNIT)
-    axes.legend(loc="lower right")
     return figure
 
 

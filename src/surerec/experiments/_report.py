@@ -20,6 +20,7 @@ from surerec.reports import (
     Strong,
     Table,
     Verdicts,
+    load_texts,
     require_plots,
     to_html,
 )
@@ -35,7 +36,7 @@ _TITLE = "The Inductive Conformal Recommender System, reproduced"
 _NONE = "–"
 _INCLUDED = "{efficiency_error:.3f} ({set_size:,.0f})"
 _TIME = "{median_ms:.3f} ({p90_ms:.3f})"
-_TEXTS: dict[str, dict[str, str]] = study.load_texts("report.json")
+_TEXTS: dict[str, dict[str, str]] = load_texts("surerec.experiments", "report.json")
 
 
 def write_report(results: Results, settings: StudySettings, output: Path) -> None:
@@ -90,22 +91,16 @@ def report_blocks(results: Results, ranks: pl.DataFrame, settings: StudySettings
     titles = study.titles_of(results.datasets)
     blocks = [
         *_introduction(results, ranks, titles),
-        Heading("Nominal and observed error"),
-        Paragraph(_TEXTS["words"]["nominal"]),
-        *_pictures("nominal", titles),
         Heading("Data"),
         _data(results.datasets),
         *_results(ranks, titles),
         *_comparison(study.comparison_table(ranks), titles),
         *_statistics(ranks),
-        *_extra(results, titles),
         Heading("Precision, recall and F1"),
         Picture("top-k", _TEXTS["captions"]["top-k"].format(settings.k)),
         *_levels("validity", results.validity, titles, _error),
         *_levels("efficiency", results.validity, titles, _INCLUDED.format_map),
         *([] if results.times is None else _times(results.times, titles)),
-        *([] if results.growth is None else _growth(results.growth)),
-        *([] if results.tuning is None else _tuning(results.tuning, titles)),
     ]
     files = _TEXTS["files"].items()
     return [
@@ -246,30 +241,6 @@ def _statistics(ranks: pl.DataFrame) -> Iterable[Block]:
         yield Picture(f"cd-{metric}", _TEXTS["captions"]["cd"].format(metric.upper()))
 
 
-def _extra(results: Results, titles: Mapping[str, str]) -> Iterable[Block]:
-    """Yield the extra measures and the paper's best, if there are extra measures."""
-    if results.extra is None or results.extra_validity is None:
-        return
-    yield Heading("Extra measures")
-    yield Paragraph(_TEXTS["words"]["extra"])
-    best = pl.col("algorithm") == "ICRS12"
-    metrics = pl.concat([results.metrics.filter(best), results.extra])
-    validity = at_levels(pl.concat([results.validity.filter(best), results.extra_validity]))
-    missed = tuple(f"observed error at ε = {level:g}" for level in study.LEVELS)
-    header = ("algorithm", *(metric.upper() for metric in study.RANKED), *missed)
-    for dataset, title in titles.items():
-        chosen = (pl.col("dataset") == dataset) & (pl.col("split") == "time")
-        means = _rows(metrics.filter(chosen), "metric", study.RANKED, _number("mean"))
-        levels = validity.filter(chosen)["epsilon"].unique().sort()
-        errors = _rows(validity.filter(chosen), "epsilon", levels, _number("validity_error"))
-        rows = tuple((*mean, *error[1:]) for mean, error in zip(means, errors, strict=True))
-        yield Table(f"{title}: extra measures", header, rows)
-
-
-def _number(name: str) -> Callable[[dict[str, Any]], str]:
-    return lambda row: _NONE if row[name] is None else f"{row[name]:.3f}"
-
-
 def _levels(
     kind: str,
     validity: pl.DataFrame,
@@ -303,41 +274,6 @@ def _times(times: pl.DataFrame, titles: Mapping[str, str]) -> Iterable[Block]:
     rows = _rows(times, "dataset", titles, _TIME.format_map)
     header = ("algorithm", *titles.values())
     yield Table("Milliseconds per recommendation", header, rows, folded=True)
-
-
-def _growth(growth: pl.DataFrame) -> Iterable[Block]:
-    """Yield the measured growth of execution time and the paper's complexity."""
-    yield Heading("Growth of execution time")
-    yield Paragraph(_TEXTS["words"]["growth"])
-    complexity = _TEXTS["complexity"]
-    rows = tuple(
-        (algorithm, complexity.get(algorithm, complexity["ICRS"]), *cells)
-        for algorithm, *cells in _rows(growth, "variable", ("m", "l", "n_c"), _exponent)
-    )
-    header = ("algorithm", "complexity in the paper", "exponent in m", "in l", "in n_c")
-    yield Table("Measured exponents", header, rows, frozenset({0, 1}))
-
-
-def _exponent(row: dict[str, Any]) -> str:
-    return _NONE if row["slope"] is None else f"{row['slope']:z.2f}".replace("-", "−")
-
-
-def _tuning(tuning: pl.DataFrame, titles: Mapping[str, str]) -> Iterable[Block]:
-    """Yield AP and AUC over I, and over the split shares."""
-    yield Heading("Tuning")
-    yield Paragraph(_TEXTS["words"]["tuning"])
-    header = ("algorithm", "I", "training", "calibration", "AP", "AUC")
-    for dataset, title in titles.items():
-        rows = tuple(
-            (
-                row["algorithm"],
-                str(row["top"] or "all"),
-                *(f"{row[share]:.0%}" for share in ("training", "calibration")),
-                *(_mean(row[metric], row[f"{metric}_error"]) for metric in ("ap", "auc")),
-            )
-            for row in tuning.filter(dataset=dataset).to_dicts()
-        )
-        yield Table(f"{title}: number of factors I, and split shares", header, rows, folded=True)
 
 
 def _settings(settings: StudySettings) -> Table:

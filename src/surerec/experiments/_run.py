@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from surerec._inputs import damage_in_words
+from surerec._inputs import as_input_error
 from surerec.datasets import CATALOGUE
 from surerec.evaluation import Evaluation, write_table
-from surerec.experiments._evaluating import evaluate_users, extra_users, tuning_table
+from surerec.experiments._evaluating import evaluate_users
 from surerec.experiments._report import write_report
 from surerec.experiments._settings import Results, prepare_folder
-from surerec.experiments._timing import growth_table, times_table
+from surerec.experiments._timing import times_table
 from surerec.precedence import count_precedence
 from surerec.reports import require_plots
 
@@ -25,14 +24,15 @@ if TYPE_CHECKING:
     from surerec.interactions import Interactions
 
 
-def run(
+def reproduce(
     settings: StudySettings,
     output: Path,
     *,
     resume: bool = False,
     overwrite: bool = False,
+    report: bool = True,
 ) -> Results:
-    """Run every algorithm on every data set, and write all tables.
+    """Run every algorithm on every data set, and write all tables, figures and the report.
 
     Finished parts are stored in ``parts/`` of the output folder, so that an interrupted run can
     resume.
@@ -45,7 +45,11 @@ def run(
         The folder of the results: new, empty, or of another run with `resume` or `overwrite`.
     resume, overwrite : bool
         Resume an interrupted run with the same settings, or replace it.
+    report : bool, default=True
+        Write figures and report, which need the ``plots`` extra; otherwise tables only.
     """
+    if report:
+        require_plots()  # before hours of work, not after
     for source in settings.datasets:
         source.check()
     prepare_folder(output, settings, resume=resume, overwrite=overwrite)
@@ -56,28 +60,12 @@ def run(
             named = table.select(pl.lit(source.name).alias("dataset"), pl.all())
             tables.setdefault(kind, []).append(named)
     joined = {kind: pl.concat(found, how="diagonal_relaxed") for kind, found in tables.items()}
-    if settings.timed_users:
-        joined["growth"] = _kept(output / "parts" / "growth.parquet", growth_table)
     for kind, written in joined.items():
         for ending in ("csv", "parquet"):
             write_table(written, output / f"{kind}.{ending}")
-    return Results(**joined)
-
-
-def reproduce(
-    settings: StudySettings,
-    output: Path,
-    *,
-    resume: bool = False,
-    overwrite: bool = False,
-) -> Results:
-    """Run the study and write its report and figures; see :func:`run`.
-
-    Needs the ``plots`` extra: ``pip install surerec[plots]``.
-    """
-    require_plots()  # before hours of work, not after
-    results = run(settings, output, resume=resume, overwrite=overwrite)
-    write_report(results, settings, output)
+    results = Results(**joined)
+    if report:
+        write_report(results, settings, output)
     return results
 
 
@@ -85,27 +73,18 @@ def _dataset_tables(
     source: DataSource, settings: StudySettings, parts: Path
 ) -> dict[str, pl.DataFrame]:
     name, interactions = source.name, source.load(**settings.reading)
-    begin = perf_counter()
     statistics = count_precedence(interactions)
-    tables = {"datasets": _about(name, interactions, perf_counter() - begin)}
+    tables = {"datasets": _about(name, interactions)}
     parts.mkdir(parents=True, exist_ok=True)
-    if settings.extra:  # first, as an extra may be missing
-        path = parts / "extra.parquet"
-        extra = Evaluation(_kept(path, lambda: extra_users(statistics, settings)))
-        tables |= {"extra": extra.metrics(), "extra_validity": extra.validity()}
     found = Evaluation(evaluate_users(name, statistics, settings, parts))
-    tables |= {"metrics": found.metrics(), "curves": found.curves()}
-    tables["validity"] = found.validity()
-    if settings.tuning_users:
-        path = parts / "tuning.parquet"
-        tables["tuning"] = _kept(path, lambda: tuning_table(name, statistics, settings))
+    tables |= {"metrics": found.metrics(), "validity": found.validity()}
     if settings.timed_users:
         path = parts / "times.parquet"
         tables["times"] = _kept(path, lambda: times_table(name, statistics, settings))
     return tables
 
 
-def _about(name: str, interactions: Interactions, seconds: float) -> pl.DataFrame:
+def _about(name: str, interactions: Interactions) -> pl.DataFrame:
     entry = CATALOGUE.get(name)
     paper = entry.paper if entry else None
     counts = ("users", "items", "rows")
@@ -114,7 +93,6 @@ def _about(name: str, interactions: Interactions, seconds: float) -> pl.DataFram
         **{kind: getattr(interactions, f"n_{kind}") for kind in counts},
         "origin": interactions.origin,
         **{f"paper_{kind}": getattr(paper, kind, None) for kind in counts},
-        "seconds_counting": seconds,
     }
     types = {"origin": pl.String, **dict.fromkeys([f"paper_{kind}" for kind in counts], pl.Int64)}
     return pl.DataFrame([row], schema_overrides=types)
@@ -123,7 +101,7 @@ def _about(name: str, interactions: Interactions, seconds: float) -> pl.DataFram
 def _kept(path: Path, make: Callable[[], pl.DataFrame]) -> pl.DataFrame:
     """Return the table of an interrupted run, or compute and store it."""
     if path.exists():
-        with damage_in_words(path, "not a readable table", "replace the run with --overwrite"):
+        with as_input_error(path, "not a readable table", "replace the run with --overwrite"):
             return pl.read_parquet(path, glob=False)
     table = make()
     write_table(table, path)

@@ -18,7 +18,6 @@ from surerec._version import __version__
 from surerec.datasets import CATALOGUE, find_dataset, load_dataset
 from surerec.errors import InputError
 from surerec.interactions import Interactions, read_interactions
-from surerec.measures import TRAINED
 
 if TYPE_CHECKING:
     import polars as pl
@@ -78,11 +77,6 @@ class StudySettings:
     """List length of precision, recall and F1."""
     timed_users: int = 50
     """Users for execution times; 0 skips them."""
-    tuning_users: int = 100
-    """Users for the sweeps of I and of the split shares; 0 skips them."""
-    extra: tuple[str, ...] = ()
-    """Trained measures to add to the paper's algorithms, without a rank: "als", "learned"."""
-
     reading: dict[str, Any] = field(default_factory=dict)
     """Options of `read_interactions`, such as column names."""
 
@@ -92,13 +86,9 @@ class StudySettings:
         names = [source.name for source in self.datasets]
         if twice := {name for name in names if names.count(name) > 1}:
             raise InputError(f"The data set {min(twice)!r} is named twice. Name it once.")
-        for measure in self.extra:
-            if measure not in TRAINED:
-                raise InputError(f"Unknown extra measure {measure!r}. Use {', '.join(TRAINED)}.")
         check_whole("n_users", self.n_users)
         check_whole("k", self.k)
         check_whole("timed_users", self.timed_users, lowest=0)
-        check_whole("tuning_users", self.tuning_users, lowest=0)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as JSON types, without an empty `reading`."""
@@ -108,26 +98,16 @@ class StudySettings:
 
 @dataclass(frozen=True)
 class Results:
-    """The tables of a run; the first column of each but `growth` is ``dataset``."""
+    """The tables of a run; the first column of each is ``dataset``."""
 
     datasets: pl.DataFrame
     """title, users, items, rows, origin, and the counts of the paper's Table 1."""
     metrics: pl.DataFrame
     """split, algorithm, metric, mean, standard_error, n_users."""
-    curves: pl.DataFrame
-    """split, algorithm, k, precision, recall, f1."""
     validity: pl.DataFrame
     """split, algorithm, epsilon, validity_error, standard_error, efficiency_error, set_size, …."""
     times: pl.DataFrame | None = None
     """algorithm, median_ms, p90_ms, n_users."""
-    growth: pl.DataFrame | None = None
-    """algorithm, variable, value, milliseconds, slope."""
-    tuning: pl.DataFrame | None = None
-    """sweep, algorithm, top, training, calibration, ap, ap_error, auc, auc_error, n_users."""
-    extra: pl.DataFrame | None = None
-    """Like `metrics`, for the extra measures."""
-    extra_validity: pl.DataFrame | None = None
-    """Like `validity`, for the extra measures."""
 
 
 def versions() -> dict[str, str]:

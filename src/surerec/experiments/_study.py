@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
-from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
 from surerec.evaluation import average_ranks, friedman, nemenyi_critical_difference
 from surerec.measures import find_measure
+from surerec.reports import load_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,10 +36,6 @@ LEVELS: Final = (0.05, 0.1, 0.2, 0.3, 0.5)
 """The significance levels of the tables."""
 SHOWN: Final = ("ICRS1", "ICRS3", "ICRS7", "ICRS11", "ICRS15")
 """The measures of the paper's figures on validity and efficiency."""
-TOPS: Final = (1, 2, 3, 5, 10, 20)
-"""The numbers of factors I of the sweep."""
-SHARES: Final = (0.1, 0.2, 0.3, 0.4, 0.5)
-"""The training and calibration shares of the sweep."""
 PAPER_NAMES: Final = {
     "personality-2018": "Personality-2018",
     "flixster": "Flixster",
@@ -96,16 +90,9 @@ def family(algorithm: str) -> str:
     return "maximum" if aggregate == "top" else aggregate
 
 
-@cache
-def load_texts(name: str) -> dict[str, Any]:
-    """Load the paper's numbers (``paper.json``) or the report's texts (``report.json``)."""
-    text = files("surerec.experiments").joinpath(name).read_text(encoding="utf-8")
-    return json.loads(text)  # type: ignore[no-any-return]
-
-
 def paper_tables() -> dict[str, Any]:
     """Return the numbers printed in the paper."""
-    return load_texts("paper.json")
+    return load_texts("surerec.experiments", "paper.json")
 
 
 def paper_means(metric: str) -> pl.DataFrame:
@@ -184,22 +171,18 @@ def comparison_table(ranks: pl.DataFrame) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        metric, dataset, algorithm, ours, standard_error, paper, difference, paper_lowest,
-        paper_highest: the paper's mean if it has the data set, and its range over seven data sets.
+        metric, dataset, algorithm, ours, standard_error, paper, difference: the
+        paper's mean if it has the data set.
     """
     tables = []
     for metric in RANKED:
         theirs = paper_means(metric)
-        paper = pl.col("paper")
-        ranges = theirs.group_by("algorithm").agg(
-            paper.min().alias("paper_lowest"), paper.max().alias("paper_highest")
-        )
         tables.append(
-            ranks.filter(pl.col("metric") == metric, pl.col("rank").is_not_null())
-            .join(theirs, on=["dataset", "algorithm"], how="left", maintain_order="left")
-            .join(ranges, on="algorithm", how="left", maintain_order="left")
+            ranks.filter(pl.col("metric") == metric, pl.col("rank").is_not_null()).join(
+                theirs, on=["dataset", "algorithm"], how="left", maintain_order="left"
+            )
         )
-    columns = ("ours", "standard_error", "paper", "difference", "paper_lowest", "paper_highest")
+    columns = ("ours", "standard_error", "paper", "difference")
     found = pl.concat(tables).rename({"mean": "ours"})
     found = found.with_columns(difference=pl.col("ours") - pl.col("paper"))
     return found.select("metric", "dataset", "algorithm", *columns)

@@ -20,7 +20,7 @@ from surerec._arguments import (
 from surerec._columns import Columns
 from surerec._kernels import first_bad_profile
 from surerec._memory import available_memory
-from surerec._words import in_words, shown
+from surerec._words import in_bytes, shown
 from surerec.errors import InputError
 from surerec.interactions._cells import whole_floats
 from surerec.interactions._ids import IdMap
@@ -74,7 +74,7 @@ def check_profiles(
     n_codes = int(codes.max(initial=-1)) + 1 if n_items is None else n_items
     if _PER_ITEM * n_codes > available_memory():
         raise InputError(
-            f"{n_codes:,} items need {in_words(_PER_ITEM * n_codes)}, more than the free memory. "
+            f"{n_codes:,} items need {in_bytes(_PER_ITEM * n_codes)}, more than the free memory. "
             "Number them from 0 without gaps."
         )
     consumed = codes.astype(np.uint32)

@@ -18,7 +18,7 @@ from surerec._arguments import (
     check_text,
     check_whole,
 )
-from surerec._inputs import damage_in_words
+from surerec._inputs import as_input_error
 from surerec._threads import run_blocks
 from surerec._words import counted, shown
 from surerec.errors import InputError
@@ -273,7 +273,7 @@ def usable(table: RawTable, time_format: str | None, *, fix: str | None) -> pl.D
 
 
 def _converted(cells: pl.Series, role: str, time_format: str | None, where: str) -> pl.Series:
-    with damage_in_words(where, "cannot be converted", "Check the type of the column."):
+    with as_input_error(where, "cannot be converted", "Check the type of the column."):
         if role == "time":
             return read_times(cells, time_format, where)
         if role == "title":

@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 
 from surerec._arguments import check_path
-from surerec._inputs import check_file, damage_in_words
+from surerec._inputs import as_input_error, check_file
 from surerec._memory import available_memory
-from surerec._words import in_words
+from surerec._words import in_bytes
 from surerec.errors import InputError
 from surerec.interactions._tables import RawTable, is_frame, table_from_frame, table_from_parquet
 from surerec.interactions._text import table_from_films, table_from_text
@@ -57,7 +57,7 @@ def read_table(
 def _is_parquet(path: Path) -> bool:
     if not check_file(path):
         return False
-    with damage_in_words(path, "cannot be read"), path.open("rb") as file:
+    with as_input_error(path, "cannot be read"), path.open("rb") as file:
         return file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
 
 
@@ -69,7 +69,7 @@ def _check_fits(paths: Sequence[Path], parquet: Collection[Path], n_rows: int | 
     needed = 0
     for path in paths:
         if path in parquet:
-            with damage_in_words(path, "not a readable Parquet file"):
+            with as_input_error(path, "not a readable Parquet file"):
                 rows = pl.scan_parquet(path, n_rows=n_rows, glob=False)
                 needed += _PER_ROW * int(rows.select(pl.len()).collect().item())
         elif n_rows is None:
@@ -78,8 +78,8 @@ def _check_fits(paths: Sequence[Path], parquet: Collection[Path], n_rows: int | 
     if needed > free:
         more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
         raise InputError(
-            f"{paths[0]}{more}: reading needs about {in_words(needed)} of memory, and "
-            f"{in_words(free)} is free. Use a larger machine, or read fewer rows."
+            f"{paths[0]}{more}: reading needs about {in_bytes(needed)} of memory, and "
+            f"{in_bytes(free)} is free. Use a larger machine, or read fewer rows."
         )
 
 

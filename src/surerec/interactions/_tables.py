@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from surerec._inputs import damage_in_words
+from surerec._inputs import as_input_error
 from surerec.errors import InputError
 from surerec.interactions._names import find_columns
 
@@ -65,7 +65,7 @@ def table_from_frame(
         frame = frame.collect()
     elif hasattr(frame, "columns") and hasattr(frame, "loc"):
         frame = _from_pandas(frame, requested, name)
-    with damage_in_words(name, "cannot be read as columns of one type each"):
+    with as_input_error(name, "cannot be read as columns of one type each"):
         frame = frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(frame)
     columns = find_columns(frame.columns, requested, name)
     return RawTable(name, frame.select(pl.col(c).alias(role) for role, c in columns.items()))
@@ -75,7 +75,7 @@ def table_from_parquet(
     path: Path, requested: Mapping[str, str | None], n_rows: int | None
 ) -> RawTable:
     """Read only the requested columns of a Parquet file."""
-    with damage_in_words(path, "not a readable Parquet file"):
+    with as_input_error(path, "not a readable Parquet file"):
         rows = pl.scan_parquet(path, n_rows=n_rows, glob=False)  # a name may have brackets
         columns = find_columns(rows.collect_schema().names(), requested, str(path))
         frame = rows.select(pl.col(c).alias(role) for role, c in columns.items()).collect()

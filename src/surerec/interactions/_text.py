@@ -15,9 +15,9 @@ import numpy as np
 import polars as pl
 from numba import njit
 
-from surerec._inputs import check_file, damage_in_words, read_whole
+from surerec._inputs import as_input_error, check_file, read_whole
 from surerec._memory import available_memory
-from surerec._words import in_words
+from surerec._words import in_bytes
 from surerec.errors import InputError
 from surerec.interactions._names import find_columns, looks_like_header
 from surerec.interactions._tables import RawTable
@@ -77,7 +77,7 @@ def table_from_text(
         Read only the first rows.
     """
     source, head = _open(path)
-    with damage_in_words(path, "cannot be read as a table", "Check its quotes and separators."):
+    with as_input_error(path, "cannot be read as a table", "Check its quotes and separators."):
         dialect = sniff(path, head, requested, columns)
         roles = find_columns(dialect.names, requested, str(path))
         try:
@@ -95,7 +95,7 @@ def _open(path: Path) -> tuple[Path | bytes, str]:
     source: Path | bytes = path
     head = b""
     if check_file(path):  # files under /proc report size 0, and some never end
-        with damage_in_words(path, "cannot be read"), path.open("rb") as file:
+        with as_input_error(path, "cannot be read"), path.open("rb") as file:
             head = file.read(_HEAD)
     if head.startswith(b"\x1f\x8b"):
         source = _unpack(path)
@@ -104,7 +104,7 @@ def _open(path: Path) -> tuple[Path | bytes, str]:
     if encoding is None and b"\0" in head:
         encoding = "utf-16-le" if head[1:2] == b"\0" else "utf-16-be"
     if encoding is not None:
-        with damage_in_words(path, "neither text nor Parquet"):
+        with as_input_error(path, "neither text nor Parquet"):
             source = _bytes(source).decode(encoding).encode()
         head = source[:_HEAD]
     text = head.decode("utf-8", errors="replace")
@@ -117,7 +117,7 @@ def _unpack(path: Path) -> bytes:
     limit = available_memory() // 4
     text = io.BytesIO()
     with (
-        damage_in_words(path, "a damaged gzip file", "Download it again."),
+        as_input_error(path, "a damaged gzip file", "Download it again."),
         gzip.open(path) as file,
     ):
         # In pieces: for a single large read, Python allocates the memory beforehand.
@@ -125,7 +125,7 @@ def _unpack(path: Path) -> bytes:
             text.write(piece)
             if text.tell() > limit:
                 raise InputError(
-                    f"{path}: more than {in_words(limit)} when decompressed, a quarter of the free "
+                    f"{path}: more than {in_bytes(limit)} when decompressed, a quarter of the free "
                     "memory. Decompress it to disk first."
                 )
     return text.getvalue()

@@ -11,7 +11,7 @@ import polars as pl
 
 from surerec._arguments import check_path
 from surerec._columns import Columns
-from surerec._inputs import damage_in_words
+from surerec._inputs import as_input_error
 from surerec._words import counted, shown
 from surerec.errors import InputError
 from surerec.interactions._database import is_address, without_password
@@ -108,7 +108,7 @@ def read_titles(source: Any, *, item: str | None = None, title: str | None = Non
         table = read_table(source, {"item": None, **requested})
     texts = {"item": Columns.Item, "title": Columns.Title, "genres": Columns.Genres}
     found = table.frame.rename(texts, strict=False)
-    with damage_in_words(table.name, "titles and genres must be text or numbers"):
+    with as_input_error(table.name, "titles and genres must be text or numbers"):
         return found.with_columns(as_text(c) for c in found if c.name != Columns.Item)
 
 

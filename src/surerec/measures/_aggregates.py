@@ -150,7 +150,7 @@ def rows_of(
 
 
 @njit(nogil=True, cache=True)
-def room_for(n_items: int) -> NDArray[np.float64]:
+def score_buffer(n_items: int) -> NDArray[np.float64]:
     """Return a buffer for the scores of `n_items` items."""
     return np.empty(n_items)
 

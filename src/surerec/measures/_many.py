@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
-from surerec.measures._aggregates import room_for, rows_of, score_profile
+from surerec.measures._aggregates import rows_of, score_buffer, score_profile
 from surerec.measures._tiles import NARROW, RATIO, TOTAL
 from surerec.measures._vectors import aligned_zeros
 from surerec.precedence.kernels import pick
@@ -196,7 +196,7 @@ def _score_others(
     scores: NDArray[np.float64],
 ) -> None:
     """Score the other queries, and the left-out users' items that are not in the history."""
-    buffer = room_for(len(plan.support))
+    buffer = score_buffer(len(plan.support))
     for query in range(len(starts)):
         profile = known[starts[query] : stops[query]]
         begin, end = own_starts[query], own_stops[query]

@@ -1,31 +1,25 @@
 """Precedence statistics: how many users consumed one item before another."""
 
 from surerec.precedence._bounded import rows_from
-from surerec.precedence._growing import GrowingRows, GrowingStatistics
+from surerec.precedence._growing import GrowingStatistics
 from surerec.precedence._lanes import lanes
-from surerec.precedence._rows import NoRows, RowSource, RowStore, linear_budget, of_matrix
+from surerec.precedence._rows import RowSource, linear_budget, of_matrix
 from surerec.precedence._spans import Direction, Spans, Ties, spans
 from surerec.precedence._statistics import (
-    PrecedencePair,
     PrecedenceStatistics,
     Strategy,
     as_statistics,
     count_like,
     count_precedence,
     places_without,
-    strongest_pairs,
     without_counts,
 )
 
 __all__ = [
     "Direction",
-    "GrowingRows",
     "GrowingStatistics",
-    "NoRows",
-    "PrecedencePair",
     "PrecedenceStatistics",
     "RowSource",
-    "RowStore",
     "Spans",
     "Strategy",
     "Ties",
@@ -38,6 +32,5 @@ __all__ = [
     "places_without",
     "rows_from",
     "spans",
-    "strongest_pairs",
     "without_counts",
 ]

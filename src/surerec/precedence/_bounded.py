@@ -18,7 +18,6 @@ from surerec.precedence._kernels import compress_rows
 from surerec.precedence._rows import (
     DenseRows,
     NoRows,
-    OnDemandRows,
     RowSource,
     RowStore,
     check_fits,
@@ -363,7 +362,7 @@ def rows_from(
 
     Parameters
     ----------
-    kind : {"dense", "bounded", "on-demand", "none"}
+    kind : {"dense", "bounded", "none"}
         Kind of the store.
     arrays : mapping of str to array
         Result of its method `arrays`.
@@ -379,7 +378,7 @@ def rows_from(
     --------
     >>> from surerec import Interactions, count_precedence
     >>> films = Interactions.from_profiles([0, 2, 4, 6], [0, 1, 0, 1, 1, 0])
-    >>> rows = count_precedence(films, strategy="on-demand").rows
+    >>> rows = count_precedence(films, strategy="bounded").rows
     >>> again = rows_from(rows.kind, rows.arrays(), films)
     >>> again.followers(0)
     array([0, 2], dtype=uint16)
@@ -388,11 +387,9 @@ def rows_from(
         return DenseRows(arrays["followers"], arrays["predecessors"])
     if kind == NoRows.kind:
         return NoRows()
-    if kind not in (OnDemandRows.kind, BoundedRows.kind):
+    if kind != BoundedRows.kind:
         raise ValueError(f"unknown kind of rows: {kind}")
-    codes = interactions.item_codes
-    if kind == BoundedRows.kind:  # on-demand rows use no memory of their own
-        codes = narrow_codes(codes, interactions.n_items)
+    codes = narrow_codes(interactions.item_codes, interactions.n_items)
     longest = int(np.diff(interactions.offsets).max(initial=0))
     following, preceding = (
         Spans.from_arrays(side, arrays, codes) for side in ("following", "preceding")
@@ -400,8 +397,6 @@ def rows_from(
     # Before anything is counted: kernels check no bounds.
     for spans in (following, preceding):
         spans.check(longest)
-    if kind == OnDemandRows.kind:
-        return OnDemandRows(following, preceding)
     held = {direction: HeldRows.from_arrays(direction, arrays) for direction in _DIRECTIONS}
     for rows in held.values():
         rows.check()

@@ -10,14 +10,14 @@ import numpy as np
 from numba import njit
 
 from surerec._memory import available_memory
-from surerec._words import in_words
+from surerec._words import in_bytes
 from surerec.errors import InputError
 from surerec.precedence._kernels import subtract_users
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.precedence._spans import Direction, Spans
+    from surerec.precedence._spans import Direction
 
 
 class RowSource(NamedTuple):
@@ -232,7 +232,7 @@ def check_fits(n_rows: int, n_items: int, counter: np.dtype[Any]) -> None:
     free = available_memory()
     if needed > free:
         raise InputError(
-            f"A history of {n_rows:,} items needs {in_words(needed)}, and {in_words(free)} is "
+            f"A history of {n_rows:,} items needs {in_bytes(needed)}, and {in_bytes(free)} is "
             "free. Pass a shorter history."
         )
 
@@ -262,28 +262,6 @@ class DenseRows(RowStore):
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the matrix of each direction."""
         return {"followers": self._followers, "predecessors": self._predecessors}
-
-
-@dataclass(frozen=True)
-class OnDemandRows(RowStore):
-    """No rows in memory: each is counted from the profiles on demand."""
-
-    kind = "on-demand"
-
-    following: Spans
-    preceding: Spans
-
-    def source(self, direction: Direction, items: NDArray[np.int64]) -> RowSource:
-        """Count the rows of several items."""
-        spans = self.following if direction == "followers" else self.preceding
-        check_fits(len(items), spans.n_items, spans.counter)
-        matrix = np.empty((len(items), spans.n_items), dtype=spans.counter)
-        spans.count_listed(items, np.arange(len(items)), matrix)
-        return of_matrix(matrix)
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the spans of each direction."""
-        return self.following.arrays("following") | self.preceding.arrays("preceding")
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -19,12 +19,12 @@ from surerec._arguments import (
 )
 from surerec._memory import available_memory
 from surerec._progress import progress, stage
-from surerec._words import in_words, shown
+from surerec._words import in_bytes, shown
 from surerec.errors import InputError, NoUsersError
 from surerec.interactions import Interactions, as_interactions
 from surerec.precedence._bounded import BoundedRows, divide_budget, hold_rows
 from surerec.precedence._lanes import lanes
-from surerec.precedence._rows import DenseRows, LeftOutRows, NoRows, OnDemandRows
+from surerec.precedence._rows import DenseRows, LeftOutRows, NoRows
 from surerec.precedence._spans import Ties, narrow_codes, narrowest, spans
 
 if TYPE_CHECKING:
@@ -37,11 +37,10 @@ if TYPE_CHECKING:
     from surerec.precedence._rows import RowStore
     from surerec.precedence._spans import Direction, Spans
 
-Strategy = Literal["auto", "dense", "bounded", "on-demand"]
+Strategy = Literal["auto", "dense", "bounded"]
 
 _MOST_ITEMS, _MOST_USERS = 2**31 - 1, 2**32 - 1
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ / golden ratio: codes in pseudo-random order
-_UNROUNDED = 1 - 1e-9  # tolerance for rounding of a square
 _NO_ITEMS = np.empty(0, dtype=np.uint32)
 _NO_TIMES = _NO_CODES = np.empty(0, dtype=np.int64)
 
@@ -399,10 +398,9 @@ def count_precedence(
         The profiles.
     ties : {"order", "strict"}, default="order"
         Whether items with equal times precede each other in the order of the source, or not at all.
-    strategy : {"auto", "dense", "bounded", "on-demand"}, default="auto"
-        Store all rows ("dense"), the most expensive rows within `memory` ("bounded"), or none
-        ("on-demand"). Other rows are counted on demand. "auto" is dense if that fits, else bounded.
-        The counts are the same.
+    strategy : {"auto", "dense", "bounded"}, default="auto"
+        Store all rows ("dense"), or the most expensive rows within `memory` ("bounded"). Other rows
+        are counted on demand. "auto" is dense if that fits, else bounded. The counts are the same.
     memory : int, optional
         Bytes for rows; by default half of the free memory. It affects only the speed.
 
@@ -427,7 +425,7 @@ def count_precedence(
         row = narrowest(0).itemsize * interactions.n_items
         raise InputError(
             f"{interactions.n_items:,} items are more than the limit of {_MOST_ITEMS:,}; a row of "
-            f"counts would need {in_words(row)}. Use fewer items."
+            f"counts would need {in_bytes(row)}. Use fewer items."
         )
     free = available_memory() // 2
     budget = free if memory is None else check_budget(memory, interactions.n_items)
@@ -515,8 +513,6 @@ def _rows(
     following = spans(interactions, "followers", ties)
     preceding = spans(interactions, "predecessors", ties)
     support = np.diff(following.offsets)
-    if strategy == "on-demand":
-        return support, OnDemandRows(following, preceding)
     codes = narrow_codes(interactions.item_codes, interactions.n_items)
     following, preceding = replace(following, items=codes), replace(preceding, items=codes)
     return support, _bounded(following, preceding, budget)
@@ -537,7 +533,7 @@ def _check_dense(n_items: int, counter: np.dtype[Any]) -> None:
     needed, free = DenseRows.bytes_needed(n_items, counter), available_memory()
     if needed > free:
         raise InputError(
-            f"Dense counts of {n_items:,} items need {in_words(needed)}, and {in_words(free)} is "
+            f"Dense counts of {n_items:,} items need {in_bytes(needed)}, and {in_bytes(free)} is "
             "free. Use strategy='bounded', or fewer items."
         )
 
@@ -549,7 +545,7 @@ def _check_index(n_rows: int, directions: int) -> None:
     needed, free = (2 * directions * width + 2 * width + 8) * n_rows, available_memory()
     if needed > free:
         raise InputError(
-            f"Indexing {n_rows:,} interactions needs {in_words(needed)}, and {in_words(free)} is "
+            f"Indexing {n_rows:,} interactions needs {in_bytes(needed)}, and {in_bytes(free)} is "
             "free. Use a larger machine, or fewer interactions."
         )
 
@@ -573,66 +569,3 @@ def _dense(index: GroupedSpans, budget: int | None) -> DenseRows | None:
         elif DenseRows.bytes_needed(index.n_items, popular.counter) > budget:
             return None
         return DenseRows(*index.count_both(advance, popular))
-
-
-@dataclass(frozen=True)
-class PrecedencePair:
-    """Two items, by code, and the number of users who consumed them in either order."""
-
-    first: int
-    second: int
-    support: int
-    """Users who consumed the first item."""
-    forward: int
-    """Users who consumed the second item after the first."""
-    backward: int
-    """Users who consumed the second item before the first."""
-
-
-def strongest_pairs(statistics: PrecedenceStatistics, n_pairs: int = 10) -> list[PrecedencePair]:
-    """Return the pairs of items with the strongest order.
-
-    Of the users who consumed both, ``PC(i, h)`` consumed i first and ``PC(h, i)`` consumed h first.
-    Pairs are ranked by the sign test's ``z = (PC(i, h) − PC(h, i)) / √(PC(i, h) + PC(h, i))``, ties
-    by code. This describes the data; it is not a test, because the pairs were selected.
-
-    Parameters
-    ----------
-    statistics : PrecedenceStatistics
-        The counts.
-    n_pairs : int, default=10
-        Maximum number of pairs.
-
-    Examples
-    --------
-    >>> from surerec import Interactions, count_precedence
-    >>> statistics = count_precedence(Interactions.from_profiles([0, 2, 4, 6], [0, 1, 0, 1, 1, 0]))
-    >>> strongest_pairs(statistics)
-    [PrecedencePair(first=0, second=1, support=3, forward=2, backward=1)]
-    """
-    check_kind(
-        "statistics", statistics, PrecedenceStatistics, "counts (see surerec.count_precedence)"
-    )
-    check_whole("n_pairs", n_pairs)
-    best: list[tuple[float, PrecedencePair]] = []
-    for item in range(statistics.n_items):
-        support = int(statistics.support[item])
-        # As z² ≤ PC(i, h) ≤ Sup(i), items with few consumers cannot have a stronger pair.
-        if len(best) == n_pairs and support < best[-1][0] ** 2 * _UNROUNDED:
-            continue
-        forward = statistics.followers(item).astype(np.int64)
-        backward = statistics.predecessors(item).astype(np.int64)
-        z = (forward - backward) / np.sqrt(np.maximum(forward + backward, 1))
-        top = np.argsort(-z, kind="stable")[:n_pairs]
-        best += [
-            (
-                float(z[other]),
-                PrecedencePair(
-                    item, int(other), support, int(forward[other]), int(backward[other])
-                ),
-            )
-            for other in top
-            if z[other] > 0
-        ]
-        best = sorted(best, key=lambda scored: -scored[0])[:n_pairs]
-    return [pair for _, pair in best]

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from surerec._columns import Columns, json_number
-from surerec._notebook import as_pandas, bar_figure, distinct_labels, html_card
+from surerec._notebook import distinct_labels, html_card
 from surerec.measures import Contribution, ProfileRows
 
 if TYPE_CHECKING:
@@ -136,25 +136,6 @@ class Explanation:
         if self.learned:
             lines.append(self.learned)
         return "\n".join([*lines, self.entry] if self.entry else lines)
-
-    def to_pandas(self) -> Any:
-        """Return :meth:`to_frame` as a pandas frame; requires pandas."""
-        return as_pandas(self.frame)
-
-    def plot(self, n: int = 10) -> Any:
-        """Plot the share of users of each of n history items who consumed this item later.
-
-        Returns a matplotlib figure; requires the extra ``plots``.
-        """
-        some = self.frame.head(n)
-        return bar_figure(
-            some[Columns.Title].to_list(),
-            some[Columns.Item].to_list(),
-            some["share"].to_list(),
-            f"{self.title}, by {self.recommender}",
-            "share of users who consumed it later",
-            behind=[f"({n:,})" for n in some["support"]],
-        )
 
     def _repr_html_(self) -> str:
         """Return the HTML that notebooks show."""

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from surerec._columns import Columns, frame_of, json_number, json_rows, json_texts, json_values
-from surerec._notebook import as_pandas, bar_figure, distinct_labels, html_card
+from surerec._notebook import distinct_labels, html_card
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -220,24 +220,6 @@ class RecommendationSet:
     def items(self) -> list[Any]:
         """The item ids, best first."""
         return self._frame[Columns.Item].to_list()
-
-    def to_pandas(self) -> Any:
-        """Return :meth:`to_frame` as a pandas frame; requires pandas."""
-        return as_pandas(self._frame)
-
-    def plot(self, n: int = 15) -> Any:
-        """Plot the probability, p-value or score of the first n items as bars.
-
-        Returns a matplotlib figure; requires the extra ``plots``.
-        """
-        shares = self._shares()
-        return bar_figure(
-            self._titles().head(n).to_list(),
-            self.items[:n],
-            self._frame[shares].head(n).fill_null(float("nan")).to_list(),
-            self._title(),
-            shares.replace("_", "-" if shares == Columns.PValue else " "),
-        )
 
     def _shares(self) -> str:
         """Return the column to show: probability, p-value or score."""

@@ -54,7 +54,7 @@ class About:
         """Return the statement of guarantees: covered users and held-out interactions."""
         adapter, of_the_fit = scorer.adapter, self.covers == "fit"
         coverage = UserCoverage(
-            users=adapter.people if of_the_fit else "users whom the model was not fitted on",
+            users=adapter.covered_users if of_the_fit else "users whom the model was not fitted on",
             assumes=self.assumes,
             in_fit=scorer.rows >= 0,
             of_the_fit=of_the_fit,

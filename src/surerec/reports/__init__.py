@@ -13,6 +13,7 @@ from surerec.reports._blocks import (
     Strong,
     Table,
     Verdicts,
+    load_texts,
     require_plots,
     size_cell,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "Strong",
     "Table",
     "Verdicts",
+    "load_texts",
     "require_plots",
     "size_cell",
     "to_html",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
-from typing import Final, NamedTuple
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, NamedTuple
 
 from surerec.errors import InputError
 
@@ -82,6 +85,13 @@ class Picture(NamedTuple):
 
 
 Block = Heading | Paragraph | Bullets | Verdicts | Table | Picture
+
+
+@cache
+def load_texts(package: str, name: str) -> dict[str, Any]:
+    """Load the texts or numbers of a report from a JSON file of a package."""
+    text = files(package).joinpath(name).read_text(encoding="utf-8")
+    return json.loads(text)  # type: ignore[no-any-return]
 
 
 def require_plots() -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias, get_args
 from pydantic import Field, TypeAdapter
 
 from surerec._files import file_aside
-from surerec._inputs import check_file, damage_in_words, parse_json, read_whole
+from surerec._inputs import as_input_error, check_file, parse_json, read_whole
 from surerec._lock import exclusive
 from surerec.errors import InputError
 
@@ -144,7 +144,7 @@ class KeyFile:
         elif not os.path.isdir(self.path.parent):  # noqa: PTH112
             raise InputError(f"There is no folder {self.path.parent}. Create it first.")
         lock = self.path.with_name(f".{self.path.name}.lock")
-        with damage_in_words(self.path, "cannot be written"), exclusive(lock):
+        with as_input_error(self.path, "cannot be written"), exclusive(lock):
             kept = self.read() if self._exists() else []
             yield kept
             text = json.dumps({"format": _FORMAT, "keys": [asdict(k) for k in kept]}, indent=2)

@@ -14,7 +14,7 @@ import numpy as np
 
 from surerec._grouping import group_rows
 from surerec._threads import equal_blocks
-from surerec._words import in_words
+from surerec._words import in_bytes
 from surerec.errors import InputError
 from surerec.precedence.counting import RowForm, narrowest
 from surerec.precedence.kernels import count_rows, find_spans
@@ -200,8 +200,8 @@ def plan_counting(
     most_rows = task_memory // row_bytes
     if most_rows < 1:
         raise InputError(
-            f"A row of counts of {n_items:,} items needs {in_words(row_bytes)}, but task_memory is "
-            f"{in_words(task_memory)}; raise task_memory= (--task-memory)."
+            f"A row of counts of {n_items:,} items needs {in_bytes(row_bytes)}, but task_memory is "
+            f"{in_bytes(task_memory)}; raise task_memory= (--task-memory)."
         )
     begin, end = rows
     lengths = np.array([part.n_rows for part in parts], dtype=np.int64)

@@ -18,7 +18,7 @@ import polars as pl
 
 from surerec._columns import Columns
 from surerec._state import ArraySchema
-from surerec._words import in_words
+from surerec._words import in_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -67,7 +67,6 @@ ARRAYS: Final[dict[str, ArraySchema]] = {
 
 ROW_ROLES: Final[dict[str, tuple[str, ...]]] = {
     "dense": ("followers", "predecessors"),
-    "on-demand": tuple(_SPANS),
     "bounded": (*_SPANS, *_HELD),
     "none": (),
 }
@@ -169,7 +168,7 @@ def content_of(role: str, value: Any, sizes: dict[str, int] | None = None) -> Co
     if role == "text":
         content = value.encode("utf-8")
         if len(content) > MOST_TEXT:
-            raise ValueError(f"it has {in_words(len(content))}, more than {in_words(MOST_TEXT)}")
+            raise ValueError(f"it has {in_bytes(len(content))}, more than {in_bytes(MOST_TEXT)}")
         return Content(role, (memoryview(content),))
     # An exact type check, because a masked array would lose its mask.
     if type(value) not in (np.ndarray, np.memmap):

@@ -13,7 +13,7 @@ from numba import njit
 from surerec._grouping import group_rows
 from surerec._memory import available_memory
 from surerec._threads import run_blocks
-from surerec._words import in_words
+from surerec._words import in_bytes
 from surerec.precedence import Spans
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class BaseRidge(ABC):
 
     def __repr__(self) -> str:
         n_bytes = sum(each.nbytes for each in vars(self).values())
-        return f"{type(self).__name__}({self.n_items:,} items, {in_words(n_bytes)})"
+        return f"{type(self).__name__}({self.n_items:,} items, {in_bytes(n_bytes)})"
 
     def score(
         self, queries: Sequence[RidgeQuery], n_items: int, columns: NDArray[np.int64] | None = None
