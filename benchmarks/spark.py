@@ -27,7 +27,7 @@ import polars as pl
 
 import surerec as sr
 from surerec._words import in_bytes
-from surerec.spark import Counting, count_precedence_spark, read_frame, spark_session
+from surerec.spark import Counting, fit_spark, read_frame, spark_session
 from surerec.spark._session import run_numbered
 from surerec.storage import read_card, save_model
 
@@ -157,7 +157,7 @@ def fit(
 
     def work() -> None:
         frame = read_frame(cluster.spark, str(case.path))
-        count_precedence_spark(frame, model, sequence="row", counting=counting)
+        fit_spark(frame, model, sequence="row", counting=counting)
 
     run, _ = cluster.measure(work)
     same = read_card(model)["files"] == case.files

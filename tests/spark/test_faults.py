@@ -8,7 +8,7 @@ import pytest
 
 import surerec as sr
 from surerec.errors import InputError
-from surerec.spark import Counting, count_precedence_spark, spark_session
+from surerec.spark import Counting, fit_spark, spark_session
 from surerec.spark._bundles import write_bundles
 from surerec.spark._counting import CountingGrid
 from surerec.spark._session import run_numbered
@@ -43,16 +43,14 @@ def test_errors_of_tasks_become_messages(spark, error, sentence):
 
 def test_too_little_memory_for_one_row_is_refused_before_counting(spark, tmp_path):
     with pytest.raises(InputError, match="25 items needs 50 bytes, but task_memory is 49 bytes"):
-        count_precedence_spark(
-            rows(spark), tmp_path / "model", counting=Counting(ties="strict", task_memory=49)
-        )
+        fit_spark(rows(spark), tmp_path / "model", counting=Counting(ties="strict", task_memory=49))
     assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_of_other_files_is_refused_and_unchanged(spark, write, tmp_path):
     write("notes.txt", "mine")
     with pytest.raises(InputError, match="holds other files than a surerec model"):
-        count_precedence_spark(rows(spark), tmp_path, counting=Counting(ties="strict"))
+        fit_spark(rows(spark), tmp_path, counting=Counting(ties="strict"))
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
@@ -77,12 +75,12 @@ def test_a_killed_worker_changes_nothing(spark, tmp_path, monkeypatch, stage):
 
     counting = Counting(ties="strict", strategy="dense", blocks=(2, 2))
     data = rows(spark)
-    count_precedence_spark(data, tmp_path / "quiet", counting=counting)
+    fit_spark(data, tmp_path / "quiet", counting=counting)
     if stage == "reading":
         monkeypatch.setattr("surerec.spark._profiles.write_bundles", bundles_once)
     else:
         monkeypatch.setattr("surerec.spark._counting.CountingGrid", DiesOnce)
-    count_precedence_spark(data, tmp_path / "model", counting=counting)
+    fit_spark(data, tmp_path / "model", counting=counting)
     assert marker.exists()
     assert read_card(tmp_path / "model")["files"] == read_card(tmp_path / "quiet")["files"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["killed", "model", "quiet"]

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 import surerec as sr
-from surerec.spark import Counting, count_precedence_spark, fit_spark, read_frame
+from surerec.spark import Counting, fit_spark, read_frame
 from surerec.storage import read_card, save_model
 
 pytestmark = pytest.mark.spark
@@ -45,7 +45,7 @@ def test_a_folder_from_spark_is_that_from_memory(spark, tmp_path, ties, blocks, 
         frame = frame.with_columns(pl.format("u-{}", "user").alias("user"))
     consumed = sr.read_interactions(frame, min_profile_length=5)
     save_model(tmp_path / "memory", sr.count_precedence(consumed, ties=ties), {})
-    count_precedence_spark(
+    fit_spark(
         to_spark(spark, frame),
         tmp_path / "spark",
         counting=Counting(ties=ties, blocks=blocks),
@@ -86,7 +86,7 @@ def test_rows_are_as_wide_and_as_many_as_in_memory(spark, tmp_path, data, strate
     consumed = sr.read_interactions(frame)
     counted = sr.count_precedence(consumed, strategy=strategy, memory=memory)
     save_model(tmp_path / "memory", counted, {})
-    count_precedence_spark(
+    fit_spark(
         read_frame(spark, str(tmp_path / "log.parquet")),
         tmp_path / "spark",
         counting=Counting(strategy=strategy, memory=memory),
@@ -103,7 +103,7 @@ def test_without_a_sequence_strict_counts_are_the_same_by_id(spark, tmp_path):
     frame = some_rows(random_state=8).drop("row")
     expected = sr.count_precedence(sr.read_interactions(frame), ties="strict")
     rows = spark.createDataFrame(frame.rows(), frame.columns)
-    counted = count_precedence_spark(rows, tmp_path / "m", counting=Counting(ties="strict"))
+    counted = fit_spark(rows, tmp_path / "m", counting=Counting(ties="strict"))
     codes = expected.interactions.items.codes(counted.interactions.items.ids)
     for code, same in enumerate(codes):
         assert counted.followers(code).tolist() == expected.followers(int(same))[codes].tolist()
@@ -113,7 +113,7 @@ def test_without_a_sequence_strict_counts_are_the_same_by_id(spark, tmp_path):
 def test_equal_sequences_go_by_user_and_item(spark, tmp_path):
     rows = [(4, 9, 5, 0), (2, 8, 5, 0), (4, 7, 5, 0), (2, 9, 1, 0), (4, 7, 0, 3)]
     frame = spark.createDataFrame(rows, ["user", "item", "time", "row"])
-    found = count_precedence_spark(frame, tmp_path / "m", sequence="row").interactions
+    found = fit_spark(frame, tmp_path / "m", sequence="row").interactions
     ids = found.items.ids.to_list()
     assert (found.users.ids.to_list(), ids) == ([2, 4], [9, 7, 8])
     assert [ids[code] for code in found.item_codes] == [9, 8, 7, 9]

@@ -7,7 +7,7 @@ import pytest
 
 import surerec as sr
 from surerec.errors import InputError
-from surerec.spark import Counting, count_precedence_spark, read_frame
+from surerec.spark import Counting, fit_spark, read_frame
 
 pytestmark = pytest.mark.spark
 
@@ -35,7 +35,7 @@ CASES = {
 def test_cells_are_read_as_in_memory(spark, tmp_path, case):
     rows, names = CASES[case], ["userId", "asin", "date"]
     given = spark.createDataFrame(rows, names)
-    found = count_precedence_spark(given, tmp_path / "m", counting=STRICT).interactions
+    found = fit_spark(given, tmp_path / "m", counting=STRICT).interactions
     expected = sr.read_interactions(pl.DataFrame(rows, schema=names, orient="row"))
     assert in_memory(found) == in_memory(expected)
 
@@ -50,17 +50,17 @@ def test_bad_rows_and_low_ratings_are_counted_and_left_out(spark, tmp_path):
     frame = spark.createDataFrame(rows, names)
     expected = r"^the Spark DataFrame: of 6 rows, 1 without a valid user; .* time; .* rating\. Fix"
     with pytest.raises(InputError, match=expected):
-        count_precedence_spark(frame, tmp_path / "model", sequence="row")
+        fit_spark(frame, tmp_path / "model", sequence="row")
     assert not list(tmp_path.iterdir())
     options = {"sequence": "row", "skip_bad": True, "rating_above": 3.0}
-    found = count_precedence_spark(frame, tmp_path / "model", **options).interactions
+    found = fit_spark(frame, tmp_path / "model", **options).interactions
     read = found.rows_read
     assert (read.rows, read.bad, read.below_threshold) == (6, 3, 1)
     at = int(noon.timestamp()) * 10**6
     assert in_memory(found) == [(1, 5, at), (2, 7, at)]
     none = frame.selectExpr("*", "cast(null as int) as x")
     with pytest.raises(InputError, match="6 rows have no seq"):
-        count_precedence_spark(none, tmp_path / "other", sequence="x")
+        fit_spark(none, tmp_path / "other", sequence="x")
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_bad_rows_and_low_ratings_are_counted_and_left_out(spark, tmp_path):
 def test_invalid_sources_are_refused(spark, tmp_path, rows, names, options, sentence):
     given = spark.createDataFrame(rows, names)
     with pytest.raises(InputError, match=sentence):
-        count_precedence_spark(given, tmp_path / "m", counting=STRICT, **options)
+        fit_spark(given, tmp_path / "m", counting=STRICT, **options)
 
 
 def test_text_files_with_and_without_a_header(spark, write, tmp_path):
@@ -93,7 +93,7 @@ def test_text_files_with_and_without_a_header(spark, write, tmp_path):
     for number, frame in enumerate(
         (read_frame(spark, str(headed)), read_frame(spark, str(bare), names))
     ):
-        found = count_precedence_spark(frame, tmp_path / str(number), counting=STRICT)
+        found = fit_spark(frame, tmp_path / str(number), counting=STRICT)
         assert in_memory(found.interactions) == expected
     with pytest.raises(InputError, match="columns has 2 names, but the file has 4 columns"):
         read_frame(spark, str(bare), names[:2])

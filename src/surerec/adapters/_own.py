@@ -258,7 +258,7 @@ class ListsAdapter(Adapter):
         sizes = {"n_users": len(users), "n_items": len(items)}
         check_arrays("lists", _SCHEMAS, state.arrays, **sizes)
         check_offsets(state.arrays["offsets"], len(state.arrays["listed"]))
-        return cls(ScoredLists(users, items, **state.arrays, name="these lists", has_scores=True))
+        return cls(ScoredLists(users, items, **state.arrays, name="these lists"))
 
 
 def check_fallback(fallback: object) -> None:

@@ -4,7 +4,6 @@ from surerec.conformal._learn_then_test import Passed, ServedPrecision, bets_nee
 from surerec.conformal._online import (
     DEFAULT_FALSE_ALARMS,
     DEFAULT_STEP,
-    DEFAULT_TOLERANCE,
     AdaptiveLevel,
     DriftAlert,
     UserDay,
@@ -32,7 +31,6 @@ __all__ = [
     "DEFAULT_CONFIDENCE",
     "DEFAULT_FALSE_ALARMS",
     "DEFAULT_STEP",
-    "DEFAULT_TOLERANCE",
     "MERGERS",
     "TOLERANCE",
     "AdaptiveLevel",

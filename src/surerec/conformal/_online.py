@@ -379,10 +379,6 @@ class Watch:
         rate = min(rate, (1 + expected) / 2)
         return cls(rate, expected, float(false_alarms), _NO_BETS)
 
-    def expecting(self, other: Self) -> Self:
-        """Return the watch with the rates of another one, from the next event on."""
-        return replace(self, rate=other.rate, expected=other.expected)
-
     def after(self, *, error: bool, time: int) -> tuple[Self, DriftAlert | None]:
         """Return the watch after one more event, and the alert if there is one.
 

@@ -35,8 +35,6 @@ class ScoredLists:
         Scores, higher is better; minus the position in the list if there are no scores.
     name : str
         Name of the source.
-    has_scores : bool
-        Whether the source has scores.
     """
 
     users: IdMap
@@ -45,7 +43,6 @@ class ScoredLists:
     listed: NDArray[np.uint32]
     scores: NDArray[np.float64]
     name: str
-    has_scores: bool
 
     def lengths(self) -> str:
         """Return the lengths of the lists as text.
@@ -122,7 +119,6 @@ def read_lists(
         items[order].astype(np.uint32),
         scores,
         table.name,
-        by in ("score", "rating"),
     )
 
 

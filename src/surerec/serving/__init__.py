@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from surerec.errors import InputError
 from surerec.live import LiveFolder
-from surerec.serving._keys import ApiKey, KeyFile
+from surerec.serving._keys import KeyFile
 from surerec.serving._settings import ServerSettings, read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ApiKey", "KeyFile", "ServerSettings", "read_settings", "serve"]
+__all__ = ["KeyFile", "ServerSettings", "read_settings", "serve"]
 
 
 def serve(settings: ServerSettings, on_ready: Callable[[str], None] = lambda _: None) -> None:

@@ -49,7 +49,7 @@ _DIRECTIONS: tuple[Direction, ...] = ("followers", "predecessors")
 def fit_spark(
     frame: DataFrame,
     folder: str | os.PathLike[str],
-    recommenders: Mapping[str, Recommender],
+    recommenders: Mapping[str, Recommender] | None = None,
     *,
     counting: Counting | None = None,
     overwrite: bool = False,
@@ -72,8 +72,8 @@ def fit_spark(
         Has columns of users, items and times, and optionally ratings and a sequence.
     folder : path-like
         Model folder to write, on a path that driver and executors share.
-    recommenders : mapping of str to Recommender
-        Unfitted recommenders, by name.
+    recommenders : mapping of str to Recommender, optional
+        Unfitted recommenders, by name; by default none, for the statistics only.
     counting : Counting, optional
         Tie rule, storage strategy and memory.
     overwrite : bool, default=False
@@ -137,24 +137,11 @@ def fit_spark(
         seal_model(staging.model, about, {**profiles.maps(titles), **small}, records)
         statistics = load_model(staging.model, verify=False).statistics
         specs = {}
-        for key, each in recommenders.items():
+        for key, each in (recommenders or {}).items():
             segments = {"user_segments": user_segments} if "segments" in each.get_params() else {}
             specs[key] = to_spec(each.fit(statistics, **segments))
         adopt_model(staging.model, place, specs, overwrite=overwrite)
     return load_model(place, verify=False).statistics
-
-
-def count_precedence_spark(
-    frame: DataFrame, folder: str | os.PathLike[str], **options: Any
-) -> PrecedenceStatistics:
-    """Count precedence on Spark, and save the statistics in a model folder without recommenders.
-
-    Parameters
-    ----------
-    frame, folder, **options
-        As in :func:`fit_spark`.
-    """
-    return fit_spark(frame, folder, {}, **options)
 
 
 @contextmanager
@@ -196,10 +183,9 @@ def _count(rows: RowCounting) -> tuple[Strategy, list[SealedArray], dict[str, ND
     in_parts = rows.index()
     offsets = np.concatenate(([0], np.cumsum(rows.profiles.support, dtype=np.int64)))
     small = {"following_offsets": offsets, "preceding_offsets": offsets}
-    if strategy == "bounded":
-        for_each, _ = divide_budget(counting.memory)
-        for direction in _DIRECTIONS:
-            held, made = rows.held(direction, counter, for_each)
-            in_parts += held
-            small |= made
+    for_each, _ = divide_budget(counting.memory)
+    for direction in _DIRECTIONS:
+        held, made = rows.held(direction, counter, for_each)
+        in_parts += held
+        small |= made
     return strategy, in_parts, small
