@@ -20,6 +20,7 @@ from surerec.calibration._guarantee import (
     GUARANTEE_KINDS,
     Guarantee,
     GuaranteeKind,
+    ThresholdChoice,
     ThresholdUnit,
     find_guarantee,
     level_of,
@@ -43,11 +44,13 @@ from surerec.calibration._items import (
     ranks_by_later_item,
     split,
 )
+from surerec.calibration._learned import sizes_by_unit
 from surerec.calibration._precision import PrecisionCalibration
 from surerec.calibration._probabilities import (
     ItemProbabilities,
     calibrate,
     choose,
+    unit_of,
 )
 from surerec.calibration._ranking import (
     LIST_MOST,
@@ -82,6 +85,7 @@ __all__ = [
     "OverLater",
     "PrecisionCalibration",
     "Ranking",
+    "ThresholdChoice",
     "ThresholdUnit",
     "TransductiveCalibration",
     "Uncalibrated",
@@ -109,7 +113,9 @@ __all__ = [
     "rank_items",
     "ranks_by_later_item",
     "refuse_false_declaration",
+    "sizes_by_unit",
     "split",
+    "unit_of",
     "window_cases",
     "with_other_items",
 ]
