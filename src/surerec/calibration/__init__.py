@@ -60,6 +60,7 @@ from surerec.calibration._ranking import (
     observe,
     rank_items,
 )
+from surerec.calibration._ranking_calibrator import RankedSets, RankingCalibrator
 from surerec.calibration._regressions import ItemCurve, hit_probabilities, list_features
 from surerec.calibration._users import UserCalibration, cases_of, held_out_text
 
@@ -84,7 +85,9 @@ __all__ = [
     "Outcomes",
     "OverLater",
     "PrecisionCalibration",
+    "RankedSets",
     "Ranking",
+    "RankingCalibrator",
     "ThresholdChoice",
     "ThresholdUnit",
     "TransductiveCalibration",
