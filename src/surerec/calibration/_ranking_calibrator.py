@@ -37,6 +37,7 @@ from surerec.calibration._probabilities import (
 from surerec.calibration._ranking import Outcomes
 from surerec.calibration._rows import blocks_of, rows_of
 from surerec.calibration._users import NO_PROBABILITIES
+from surerec.calibration.kernels import ranks_among
 from surerec.conformal import TOLERANCE, significance_of
 from surerec.errors import InputError, NotFittedError
 from surerec.interactions import Interactions
@@ -237,6 +238,9 @@ class RankingCalibrator:
         """Return the thresholds at which relevant items enter, and their number by user."""
         found = []
         for row in rows:
+            if self.threshold_ == "rank":
+                found.append(ranks_among(row.scores, row.outside(), row.relevant))
+                continue
             ranking = row.ranking()
             entries = np.append(self._entries(ranking, len(row.seen)), np.inf)
             found.append(entries[ranking.places(row.relevant, len(row.scores))])

@@ -26,11 +26,16 @@ class Row(NamedTuple):
     """Columns of relevant items, ascending."""
     seen: NDArray[np.int64]
 
+    def outside(self) -> NDArray[np.bool_]:
+        """Return which items have a score and were not seen."""
+        found: NDArray[np.bool_] = self.scores > -np.inf
+        found[self.seen] = False
+        return found
+
     def ranking(self) -> Ranking:
         """Return the scored items that the user has not seen, best first, ties by column."""
-        found = self.scores > -np.inf
-        found[self.seen] = False
-        return Ranking.of(np.flatnonzero(found), self.scores, self.scores, np.arange(len(found)))
+        codes = np.arange(len(self.scores))
+        return Ranking.of(codes[self.outside()], self.scores, self.scores, codes)
 
 
 def blocks_of(scores: Any, *others: Any) -> Iterator[tuple[Any, ...]]:
@@ -76,10 +81,10 @@ def rows_of(scores: Any, relevant: Any = None, seen: Any = None, first: int = 0)
         wanted, known = (
             _columns(name, given.get(name), place, len(row), user) for name in ("relevant", "seen")
         )
-        both = np.intersect1d(wanted, known)
-        if len(both):
+        both = set(wanted.tolist()).intersection(known.tolist())
+        if both:
             raise InputError(
-                f"Item {both[0]} is both in relevant[{user}] and in seen[{user}]. A guarantee is "
+                f"Item {min(both)} is both in relevant[{user}] and in seen[{user}]. A guarantee is "
                 "about new items: remove it from one of them."
             )
         yield Row(row, wanted, known)
@@ -164,4 +169,5 @@ def _columns(name: str, matrix: Any, place: int, n_items: int, user: int) -> NDA
             f"{name}[{user}] has {wrong[0] if len(wrong) else row!r}. Pass column numbers of the "
             f"{n_items:,} items, from 0."
         )
-    return np.unique(row).astype(np.int64)
+    rises = (row[1:] > row[:-1]).all()
+    return (row if rises else np.unique(row)).astype(np.int64)
