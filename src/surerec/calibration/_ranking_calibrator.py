@@ -415,7 +415,7 @@ class RankingCalibrator:
         """Load a saved calibration; raise InputError if the file is not one."""
         place = check_path("path", path)
         try:
-            with np.load(place, allow_pickle=False) as file:
+            with place.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 return cls._restored(dict(file))
         except FileNotFoundError:
             raise InputError(f"There is no file {place}. Pass a file that save wrote.") from None

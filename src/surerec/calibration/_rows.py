@@ -166,7 +166,7 @@ def _columns(name: str, matrix: Any, place: int, n_items: int, user: int) -> NDA
     wrong = row[(row < 0) | (row >= n_items)] if whole else row.ravel()[:1]
     if not whole or len(wrong):
         raise InputError(
-            f"{name}[{user}] has {wrong[0] if len(wrong) else row!r}. Pass column numbers of the "
+            f"{name}[{user}] has {wrong[0] if len(wrong) else row}. Pass column numbers of the "
             f"{n_items:,} items, from 0."
         )
     rises = (row[1:] > row[:-1]).all()
