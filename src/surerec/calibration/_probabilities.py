@@ -75,6 +75,7 @@ _TOP: Final = 1000  # best items that choose a scale
 _SHOWN: Final = 10  # the items that most users see, which weigh as much as all together
 _LEAST: Final = 1e-4  # lowest rate, so that a left-out hit has a finite loss
 _GAIN: Final = 0.01  # a learned threshold must save 1%, as the choosing users do not calibrate it
+_FEWEST_COMPARED: Final = 50  # choosing users, as fewer cannot tell which sets are smaller
 _COARSE: Final = 2  # bins are wider by this factor when few users choose
 
 
@@ -210,9 +211,10 @@ class ItemProbabilities:
 
     @property
     def unit(self) -> Literal["rank", "learned"]:
-        """The threshold unit with the smaller sets of choosing users; rank if not compared."""
+        """The threshold unit with the smaller sets of choosing users; rank if these are few."""
         by_rank, learned = np.log(self.sizes + 1).mean(axis=1)
-        return "learned" if learned < by_rank - _GAIN else "rank"
+        enough = self.chooses.sum() >= _FEWEST_COMPARED
+        return "learned" if enough and learned < by_rank - _GAIN else "rank"
 
     def without(self, place: int) -> ItemProbabilities:
         """Return them without one calibration user."""

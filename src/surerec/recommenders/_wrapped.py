@@ -113,6 +113,8 @@ class WrappedRecommender(Recommender):
     verbose: int = 0
     _about: About = field(init=False)
     _adapted: tuple[tuple[Any, ...], Adapter] | None = field(init=False, default=None)
+    _cuts_profiles: bool = field(init=False, default=False)
+    """Whether calibration users had shorter histories than served users, as after `fit`."""
     _sample: Sample | None = field(init=False, default=None)
     """The data to calibrate item lists and groups on; a folder does not store it."""
 
@@ -141,6 +143,7 @@ class WrappedRecommender(Recommender):
         -------
         self
         """
+        self._cuts_profiles = self.window is None
         self._validate()
         adapter, whole = self._adapter(), _interactions(data)
         covers = self._covers(adapter)
@@ -243,6 +246,7 @@ class WrappedRecommender(Recommender):
             If the future repeats items of a user's past and `repeats` is "error", if ids do not
             match the model's, or if there are no calibration users.
         """
+        self._cuts_profiles = False
         self._validate()
         check_choice("repeats", repeats, get_args(Repeats))
         known, later = _interactions(past), _interactions(future)
@@ -331,6 +335,8 @@ class WrappedRecommender(Recommender):
         threshold = self.threshold
         if threshold is None and self._adapter().has_value:
             threshold = "score"
+        elif threshold is None and self._cuts_profiles:
+            threshold = "rank"
         return UserLevel.of(self, threshold)
 
     def _validate(self) -> None:
@@ -485,8 +491,10 @@ def wrap(model: Any, **settings: Any) -> WrappedRecommender:
     threshold : {"rank", "score", "learned"}, optional
         "rank" gives all users the same number of items. "learned" cuts by an item's share of what
         the user is expected to consume, learned on one in four calibration users, who then do not
-        calibrate. By default the one of these two with the smaller sets on these users; "score" if
-        the model has a method ``value(scores, history_length)``. ``threshold_`` is the one in use.
+        calibrate. By default `calibrate`, and `fit` with `window`, use the one of these two with the
+        smaller sets on these users, and "rank" with fewer than 50 of them. `fit` on parts of
+        profiles uses "rank": served histories are longer there, and "learned" depends on their
+        length. A model with a method ``value(scores, history_length)`` uses "score".
     segments : int, default=1
         Separate thresholds for that many segments of users by history length.
     window : float, optional
