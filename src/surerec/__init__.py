@@ -5,7 +5,7 @@ from surerec._version import __version__
 TYPE_CHECKING = False  # typing.TYPE_CHECKING, without the import of typing
 if TYPE_CHECKING:
     from surerec import datasets
-    from surerec.calibration import Guarantee
+    from surerec.calibration import Guarantee, RankingCalibrator
     from surerec.datasets import load_dataset
     from surerec.errors import (
         AssumedIdsWarning,
@@ -89,6 +89,7 @@ __all__ = [
     "PopulationConformal",
     "PrecedenceMining",
     "PrecedenceStatistics",
+    "RankingCalibrator",
     "RecommendationSet",
     "StaleModelWarning",
     "SurerecError",

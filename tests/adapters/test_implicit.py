@@ -290,7 +290,7 @@ def test_calibration_on_interactions_of_the_fit_is_invalid(many):
 
 def test_the_examples_print_what_the_page_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    check_page("implicit", 5, rest=True)
+    check_page("implicit", 6, rest=True)
 
 
 def test_large_catalogues_are_scored_in_small_blocks(films, monkeypatch):

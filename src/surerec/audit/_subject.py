@@ -123,6 +123,8 @@ def of_recommender(name: str, model: Recommender) -> AuditSubject:
     fitted, measure = model.model_, measure_of(model)
     if "period" in fitted.features:
         mine, scorer = fitted.user_level, fitted.scorer
+        # The audit calibrates ranks and scores itself, and learns no thresholds.
+        unit = "rank" if mine.threshold == "learned" else mine.threshold
         return AuditSubject(
             name,
             measure,
@@ -134,7 +136,7 @@ def of_recommender(name: str, model: Recommender) -> AuditSubject:
             n_segments=max(mine.n_groups, AuditSubject.n_segments),
             min_history=mine.min_history,
             fitted_users=mine.coverage.of_the_fit,
-            kind=f"{mine.guarantee_kind.name}-{mine.threshold}",
+            kind=f"{mine.guarantee_kind.name}-{unit}",
             segments=mine.segmentation,
         )
     calibration, has_levels = fitted.calibration, "confidence" in fitted.features

@@ -20,6 +20,7 @@ from surerec.calibration._guarantee import (
     GUARANTEE_KINDS,
     Guarantee,
     GuaranteeKind,
+    ThresholdChoice,
     ThresholdUnit,
     find_guarantee,
     level_of,
@@ -43,11 +44,13 @@ from surerec.calibration._items import (
     ranks_by_later_item,
     split,
 )
+from surerec.calibration._learned import sizes_by_unit
 from surerec.calibration._precision import PrecisionCalibration
 from surerec.calibration._probabilities import (
     ItemProbabilities,
     calibrate,
     choose,
+    unit_of,
 )
 from surerec.calibration._ranking import (
     LIST_MOST,
@@ -57,6 +60,7 @@ from surerec.calibration._ranking import (
     observe,
     rank_items,
 )
+from surerec.calibration._ranking_calibrator import RankedSets, RankingCalibrator
 from surerec.calibration._regressions import ItemCurve, hit_probabilities, list_features
 from surerec.calibration._users import UserCalibration, cases_of, held_out_text
 
@@ -81,7 +85,10 @@ __all__ = [
     "Outcomes",
     "OverLater",
     "PrecisionCalibration",
+    "RankedSets",
     "Ranking",
+    "RankingCalibrator",
+    "ThresholdChoice",
     "ThresholdUnit",
     "TransductiveCalibration",
     "Uncalibrated",
@@ -109,7 +116,9 @@ __all__ = [
     "rank_items",
     "ranks_by_later_item",
     "refuse_false_declaration",
+    "sizes_by_unit",
     "split",
+    "unit_of",
     "window_cases",
     "with_other_items",
 ]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.calibration._guarantee import GuaranteeKind, ThresholdUnit
+    from surerec.calibration._guarantee import GuaranteeKind
     from surerec.calibration._ranking import Outcomes
     from surerec.interactions import IdMap, Segmentation
     from surerec.measures import Query
@@ -78,15 +78,15 @@ class CalibrationUsers:
 
     @classmethod
     def of(
-        cls, outcomes: Outcomes, threshold: ThresholdUnit, statistics: PrecedenceStatistics
+        cls, outcomes: Outcomes, entries: NDArray[np.float64], statistics: PrecedenceStatistics
     ) -> CalibrationUsers:
-        """Build it from outcomes; users get their codes in these statistics."""
+        """Build it from outcomes and entries; users get their codes in these statistics."""
         cases = outcomes.cases
         return cls(
             users=codes_in(statistics, cases.interactions)[0][cases.users],
             n_before=cases.n_known,
             n_known=outcomes.n_known,
-            entries=outcomes.entries(threshold),
+            entries=entries,
             owners=outcomes.owners,
             first_ranks=RiskCurve.of_first(outcomes.ranks, outcomes.owners, len(cases)).entries,
             values=outcomes.values,
@@ -254,12 +254,14 @@ class UserSegments:
         Number of segments by history length.
     segmentation : Segmentation or None
         The segments by column.
+    calibrates : array of bool
+        The users who calibrate thresholds; the others learned them.
 
     Attributes
     ----------
     words, members : list
         Each segment as text, and a mask of its calibration users. The first segments are for users
-        with an unknown value of the column, and hold all calibration users.
+        with an unknown value of the column, and hold all who calibrate.
     stated : range
         The segments that have a guarantee.
     """
@@ -270,18 +272,19 @@ class UserSegments:
         guarantee: GuaranteeKind,
         n_groups: int,
         segmentation: Segmentation | None,
+        calibrates: NDArray[np.bool_],
     ) -> None:
         self._calibration, self._guarantee, self.segmentation = calibration, guarantee, segmentation
         self.words: list[str] = []
         self.members: list[NDArray[np.bool_]] = []
         self._lengths: dict[str | None, tuple[int, LengthSegments]] = {}
         n_known = calibration.n_known
-        self._add(None, np.ones(len(calibration), dtype=bool), n_known, n_groups)
+        self._add(None, calibrates, n_known, n_groups)
         n_unknown = len(self.words)
         if segmentation is not None:
             codes = np.where(calibration.users >= 0, segmentation.codes[calibration.users], -1)
             for code, name in enumerate(segmentation.names):
-                self._add(name, codes == code, n_known, n_groups)
+                self._add(name, calibrates & (codes == code), n_known, n_groups)
         self.stated = range(0 if segmentation is None else n_unknown, len(self.words))
 
     def _add(

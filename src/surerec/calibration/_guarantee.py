@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 ThresholdUnit: TypeAlias = Literal["rank", "score"]
 """What a threshold is on: the rank of an item, or its share of the user's scores."""
+ThresholdChoice: TypeAlias = Literal["rank", "score", "learned"]
+"""The same, or "learned": its share of what the user is expected to consume."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -90,6 +90,11 @@ class ServedList:
         return f"{refused}. Request at most {best:.2f}."
 
 
+def order_of_tests(n_users: int) -> NDArray[np.int64]:
+    """Return the order in which users test, which is independent of their outcomes."""
+    return np.random.default_rng(_SEED).permutation(n_users)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PrecisionAssessment(Assessment):
     """The bin of each candidate; the set contains the bins above a tested threshold."""
@@ -158,7 +163,7 @@ class PrecisionCalibration(UserCalibration):
             raise NotSupportedError(
                 f"No precision can be guaranteed without probabilities: {NO_PROBABILITIES}."
             )
-        order = np.random.default_rng(_SEED).permutation(len(self.users))
+        order = order_of_tests(len(self.users))
         return [
             ServedList(self.probabilities, order[some[order]], self._covered(words), words)
             for some, words in zip(self._segments.members, self._segments.words, strict=True)

@@ -7,26 +7,29 @@ them, so no user's own outcomes affect their probabilities.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from itertools import product
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
 from surerec._progress import stage
 from surerec._state import ArraySchema, State, check_arrays
 from surerec.calibration._calibration_users import CalibrationUsers
+from surerec.calibration._learned import COMPARED, LearnedThreshold
 from surerec.calibration._ranking import Bins, edges_of, observe, scale
 from surerec.calibration._regressions import FOLDS, MOST_HITS, ItemCurve
 from surerec.conformal import CalibratedProbability
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from surerec.calibration._calibration_users import NamedItems
-    from surerec.calibration._guarantee import ThresholdUnit
+    from surerec.calibration._guarantee import GuaranteeKind, ThresholdChoice
     from surerec.calibration._held_out import Cases
     from surerec.calibration._ranking import Outcomes, Ranking
     from surerec.measures import Scorer
@@ -45,6 +48,7 @@ _SCHEMAS: Final = {
     "swayed": ArraySchema("bool", ("n_calibration",)),
     "hit_ranks": ArraySchema("float64", ("n_calibration", MOST_HITS), low=1),
     "begin": ArraySchema("int64", (1,), low=-1),
+    "sizes": ArraySchema("float64", (2, len(COMPARED)), low=0),
 }
 _CHOOSING: Final = 4  # one in four calibration users chooses the scale
 _MOST_SHAPING: Final = 300
@@ -70,6 +74,8 @@ Otherwise single users could decide between near ties.
 _TOP: Final = 1000  # best items that choose a scale
 _SHOWN: Final = 10  # the items that most users see, which weigh as much as all together
 _LEAST: Final = 1e-4  # lowest rate, so that a left-out hit has a finite loss
+_GAIN: Final = 0.01  # a learned threshold must save 1%, as the choosing users do not calibrate it
+_FEWEST_COMPARED: Final = 50  # choosing users, as fewer cannot tell which sets are smaller
 _COARSE: Final = 2  # bins are wider by this factor when few users choose
 
 
@@ -93,6 +99,8 @@ class ItemProbabilities:
         Ranks of the three best-ranked items that each consumed; infinite if fewer.
     begin : array of int, of one number
         Time of a temporal split, in microseconds since 1970; −1 for a per-user split.
+    sizes : array of float, 2 × 4
+        Mean set sizes of the choosing users by rank and by learned threshold; 0 if not compared.
     """
 
     weights: NDArray[np.float64]
@@ -104,6 +112,7 @@ class ItemProbabilities:
     swayed: NDArray[np.bool_]
     hit_ranks: NDArray[np.float64]
     begin: NDArray[np.int64]
+    sizes: NDArray[np.float64] = field(default_factory=lambda: np.zeros((2, len(COMPARED))))
 
     @classmethod
     def of(cls, outcomes: Outcomes, plan: Choice) -> ItemProbabilities:
@@ -200,6 +209,20 @@ class ItemProbabilities:
         ]
         return any(each[0] > each[-1] for each in found if len(each))
 
+    @property
+    def unit(self) -> Literal["rank", "learned"]:
+        """The threshold unit with the smaller sets of choosing users; rank if these are few."""
+        by_rank, learned = np.log(self.sizes + 1).mean(axis=1)
+        enough = self.chooses.sum() >= _FEWEST_COMPARED
+        return "learned" if enough and learned < by_rank - _GAIN else "rank"
+
+    def without(self, place: int) -> ItemProbabilities:
+        """Return them without one calibration user."""
+        by_user = ("counts", "hits", "n_known", "chooses", "swayed", "hit_ranks")
+        return replace(
+            self, **{name: np.delete(getattr(self, name), place, axis=0) for name in by_user}
+        )
+
     def bins_of(self, ranking: Ranking, n_known: int, n_items: int) -> NDArray[np.int64]:
         """Return the bin of each item; −1 for items that are no candidates."""
         bins = np.full(n_items, -1, dtype=np.int64)
@@ -252,20 +275,30 @@ def choose(
     random_state : int, default=0
         Seed of the random choice of these users.
     """
-    if len(cases) < FEWEST_USERS:
-        return None
-    chosen = np.random.default_rng((random_state, 4)).permutation(len(cases))[
-        : len(cases) // _CHOOSING
-    ]
-    shaping = chosen[: max(2, min(_MOST_SHAPING, _MOST_SHARES // max(statistics.n_items, 1)))]
-    outcomes = observe(
-        scorer,
-        statistics,
-        cases[np.sort(shaping)],
-        keep_candidates=True,
-        allowed=allowed,
-        doing="Scoring calibration users who choose a scale",
+    observed = partial(observe, scorer, statistics, allowed=allowed, keep_candidates=True)
+    doing = "Scoring calibration users who choose a scale"
+    return choose_among(
+        cases.users,
+        statistics.n_items,
+        lambda some: observed(cases[some], doing=doing),
+        random_state,
     )
+
+
+def choose_among(
+    users: NDArray[np.int64],
+    n_items: int,
+    observed: Callable[[NDArray[np.intp]], Outcomes],
+    random_state: int,
+) -> Choice | None:
+    """Return what :func:`choose` does; `observed` returns the outcomes of some of the users."""
+    if len(users) < FEWEST_USERS:
+        return None
+    chosen = np.random.default_rng((random_state, 4)).permutation(len(users))[
+        : len(users) // _CHOOSING
+    ]
+    shaping = chosen[: max(2, min(_MOST_SHAPING, _MOST_SHARES // max(n_items, 1)))]
+    outcomes = observed(np.sort(shaping))
     if not len(outcomes):
         return None
     shares, n_known = outcomes.candidate_shares, outcomes.n_known
@@ -280,7 +313,7 @@ def choose(
     best, swayed = int(by_user[-1]), by_user[:-1] != by_user[-1]
     values = scale(SCALES[best], np.where(shares > 0, shares, 1.0), n_known[:, None])
     bins = Bins(SCALES[best], edges_of(values[shares > 0], len(shares)))
-    return Choice(bins, cases.users[chosen], outcomes.cases.users[swayed])
+    return Choice(bins, users[chosen], outcomes.cases.users[swayed])
 
 
 def _first_hits(outcomes: Outcomes) -> NDArray[np.float64]:
@@ -335,9 +368,10 @@ def calibrate(
     scorer: Scorer,
     past: PrecedenceStatistics,
     cases: Cases,
-    threshold: ThresholdUnit,
+    threshold: ThresholdChoice | None,
     statistics: PrecedenceStatistics,
     *,
+    guarantee: GuaranteeKind,
     listed: NamedItems | None = None,
     random_state: int = 0,
 ) -> tuple[CalibrationUsers, ItemProbabilities | None]:
@@ -351,10 +385,12 @@ def calibrate(
         Statistics before the held-out interactions.
     cases : Cases
         The calibration users' histories and held-out interactions.
-    threshold : {"rank", "score"}
-        Unit of the thresholds.
+    threshold : {"rank", "score", "learned"} or None
+        Unit of the thresholds; see :func:`entries_of`.
     statistics : PrecedenceStatistics
         Statistics of the served model, which define the codes of users.
+    guarantee : GuaranteeKind
+        The guarantee, by which rank and learned thresholds are compared.
     listed : NamedItems, optional
         The only candidates, by their codes in `past`.
     random_state : int, default=0
@@ -370,8 +406,43 @@ def calibrate(
             f"No calibration user consumed an item of the list {listed.name!r} next, so it has no "
             "guarantee. Pass a longer list."
         )
-    users = CalibrationUsers.of(outcomes, threshold, statistics)
-    if choice is None or len(outcomes) < FEWEST_USERS:
-        return users, None
-    probabilities = ItemProbabilities.of(outcomes, choice)
-    return users, None if probabilities.chooses.all() else probabilities
+    entries, probabilities = entries_of(outcomes, choice, threshold, guarantee)
+    return CalibrationUsers.of(outcomes, entries, statistics), probabilities
+
+
+def entries_of(
+    outcomes: Outcomes,
+    choice: Choice | None,
+    threshold: ThresholdChoice | None,
+    guarantee: GuaranteeKind,
+) -> tuple[NDArray[np.float64], ItemProbabilities | None]:
+    """Return the thresholds at which held-out items enter, and the probabilities of items.
+
+    Without a threshold unit, rank and learned thresholds are compared, and the one with the smaller
+    sets is used.
+    """
+    probabilities = None
+    if choice is not None and len(outcomes) >= FEWEST_USERS:
+        found = ItemProbabilities.of(outcomes, choice)
+        probabilities = None if found.chooses.all() or not found.chooses.any() else found
+    if threshold in {None, "learned"} and probabilities is not None and not guarantee.tested:
+        sizes = LearnedThreshold(probabilities).compare(outcomes, guarantee)
+        probabilities = replace(probabilities, sizes=sizes)
+    unit = unit_of(threshold, probabilities)
+    if unit == "learned" and probabilities is not None:
+        return LearnedThreshold(probabilities).held_out(outcomes), probabilities
+    return outcomes.entries("score" if unit == "score" else "rank"), probabilities
+
+
+def unit_of(
+    threshold: ThresholdChoice | None, probabilities: ItemProbabilities | None
+) -> ThresholdChoice:
+    """Return the threshold unit in use; raise InputError if it cannot be learned."""
+    if threshold is None:
+        return "rank" if probabilities is None else probabilities.unit
+    if threshold == "learned" and probabilities is None:
+        raise InputError(
+            f'threshold="learned" needs at least {FEWEST_USERS} calibration users. Pass more '
+            'users, or threshold="rank".'
+        )
+    return threshold

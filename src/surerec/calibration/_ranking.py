@@ -126,6 +126,11 @@ class Ranking:
         shares = shares_of(found[order], share_terms(found), ranks, n)
         return cls(candidates[order], found[order], shares)
 
+    def part(self, start: int, stop: int) -> Ranking:
+        """Return a part of the items, such as those of one user."""
+        here = slice(start, stop)
+        return Ranking(self.items[here], self.values[here], self.shares[here])
+
     def places(self, candidates: NDArray[np.int64], n_items: int) -> NDArray[np.int64]:
         """Return the places of some items in the ranking; −1 for unranked items."""
         places = np.full(n_items, -1)
@@ -266,6 +271,70 @@ class Outcomes:
     def __len__(self) -> int:
         return len(self.cases)
 
+    @classmethod
+    def blank(
+        cls,
+        cases: Cases,
+        n_future: NDArray[np.int64],
+        *,
+        n_kept: int = 0,
+        bins: Bins | None = None,
+    ) -> Outcomes:
+        """Return outcomes to :meth:`record` in.
+
+        Parameters
+        ----------
+        cases : Cases
+            The cases.
+        n_future : array of int
+            Number of held-out items of each.
+        n_kept : int, default=0
+            Number of candidates whose shares are kept.
+        bins : Bins, optional
+            Bins by which each case's candidates are counted.
+        """
+        n, n_items = len(cases), int(n_future.sum())
+        return cls(
+            cases=cases,
+            owners=np.repeat(np.arange(n), n_future),
+            items=np.empty(n_items, dtype=np.int64),
+            ranks=np.empty(n_items),
+            shares=np.empty(n_items),
+            n_known=np.empty(n, dtype=np.int64),
+            n_candidates=np.empty(n, dtype=np.int64),
+            values=np.empty((n, LIST_MOST), dtype=np.float32),
+            masses=np.empty((n, LIST_MOST), dtype=np.float32),
+            candidate_shares=np.full((n, n_kept), -1.0) if n_kept else None,
+            counts=None if bins is None else np.zeros((n, bins.n), dtype=np.int32),
+            hits=None if bins is None else np.zeros((n, bins.n), dtype=np.int32),
+        )
+
+    def record(
+        self,
+        case: int,
+        ranking: Ranking,
+        future: NDArray[np.int64],
+        n_known: int,
+        n_items: int,
+        bins: Bins | None = None,
+    ) -> None:
+        """Record a case: where the ranking has its held-out items, by code or −1."""
+        at = np.where(future >= 0, ranking.places(future, n_items), -1)
+        start = int(np.searchsorted(self.owners, case))
+        seen, here = at >= 0, slice(start, start + len(future))
+        self.items[here] = np.where(seen, future, -1)
+        self.ranks[here] = ranking.entries("rank")[at]
+        self.shares[here] = np.append(ranking.shares, 0.0)[at]
+        self.n_known[case] = n_known
+        self.n_candidates[case] = len(ranking.items)
+        self.values[case], self.masses[case] = ranking.of_the_best()
+        if self.candidate_shares is not None:
+            self.candidate_shares[case, : len(ranking.items)] = ranking.shares
+        if bins is not None and self.counts is not None and self.hits is not None:
+            places = bins.of(ranking.shares, n_known)
+            self.counts[case] = np.bincount(places, minlength=bins.n)
+            self.hits[case] = np.bincount(places[at[seen]], minlength=bins.n)
+
     def entries(self, threshold: Literal["rank", "score"]) -> NDArray[np.float64]:
         """Return the threshold at which each held-out item enters: its rank, or minus its share.
 
@@ -316,41 +385,14 @@ def observe(
         futures = [future for future in futures if len(future)]
     n_cases = len(cases)
     n_future = np.array([len(future) for future in futures], dtype=np.int64)
-    ends = np.concatenate(([0], np.cumsum(n_future)))
-    binned = None if bins is None else np.zeros((2, n_cases, bins.n), dtype=np.int32)
-    found = Outcomes(
-        cases=cases,
-        owners=np.repeat(np.arange(n_cases), n_future),
-        items=np.empty(ends[-1], dtype=np.int64),
-        ranks=np.empty(ends[-1]),
-        shares=np.empty(ends[-1]),
-        n_known=np.empty(n_cases, dtype=np.int64),
-        n_candidates=np.empty(n_cases, dtype=np.int64),
-        values=np.empty((n_cases, LIST_MOST), dtype=np.float32),
-        masses=np.empty((n_cases, LIST_MOST), dtype=np.float32),
-        candidate_shares=np.full((n_cases, statistics.n_items), -1.0) if keep_candidates else None,
-        counts=None if binned is None else binned[0],
-        hits=None if binned is None else binned[1],
-    )
+    n_kept = statistics.n_items if keep_candidates else 0
+    found = Outcomes.blank(cases, n_future, n_kept=n_kept, bins=bins)
     at_once = max(_CASES_AT_ONCE, wrapped.at_once)
 
     def one(case: int, query: Query, scores: NDArray[np.float64]) -> None:
         ranking, _ = rank_items(wrapped, statistics, query, scores, allowed)
-        future = futures[case]
-        at = np.where(future >= 0, ranking.places(future, statistics.n_items), -1)
-        seen, here = at >= 0, slice(ends[case], ends[case + 1])
-        found.items[here] = np.where(seen, future, -1)
-        found.ranks[here] = ranking.entries("rank")[at]
-        found.shares[here] = np.append(ranking.shares, 0.0)[at]
-        found.n_known[case] = len(query.history)
-        found.n_candidates[case] = len(ranking.items)
-        found.values[case], found.masses[case] = ranking.of_the_best()
-        if found.candidate_shares is not None:
-            found.candidate_shares[case, : len(ranking.items)] = ranking.shares
-        if bins is not None and binned is not None:
-            places = bins.of(ranking.shares, len(query.history))
-            binned[0, case] = np.bincount(places, minlength=bins.n)
-            binned[1, case] = np.bincount(places[at[seen]], minlength=bins.n)
+        n_known = len(query.history)
+        found.record(case, ranking, futures[case], n_known, statistics.n_items, bins)
 
     def block(start: int) -> int:
         stop = min(start + at_once, n_cases)

@@ -138,6 +138,19 @@ class ItemCurve:
         low, high = _expit(odds - _Z * errors), _expit(odds + _Z * errors)
         return CalibratedProbability(_expit(odds), low, high)
 
+    def rates(
+        self,
+        bins: NDArray[np.int64],
+        ranks: NDArray[np.int64],
+        n_known: int,
+        *,
+        without: int | None = None,
+    ) -> NDArray[np.float64]:
+        """Return the probabilities of one list as :meth:`predict` does, without intervals."""
+        fit = self._fit(None if without is None else without % FOLDS)
+        one = np.zeros(len(bins), dtype=np.int64)
+        return _expit(fit.log_odds(bins, ranks, np.array([n_known]), one, with_errors=False)[0])
+
     def spreads(
         self,
         bins: NDArray[np.int64],
@@ -274,13 +287,17 @@ class _Fit:
         ranks: NDArray[np.int64],
         n_known: NDArray[np.int64],
         owners: NDArray[np.int64],
+        *,
+        with_errors: bool = True,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the log odds of items, never rising down a list, and their standard errors."""
         history = self._by_history(np.log(np.maximum(n_known, 1)))
         by_history, slopes = _times(history, self._both[:3]), history[:, 1:2] * self._both[3]
         by_rank = self._rank_table(int(ranks.max(initial=1)))
+        by_bin = self._by_bin
+        n_parts = by_bin.shape[1] if with_errors else 1
         odds, errors = np.empty(len(bins)), np.empty(len(bins))
-        _look_up(bins, ranks, owners, by_history, slopes, by_rank, self._by_bin, odds, errors)
+        _look_up(bins, ranks, owners, by_history, slopes, by_rank, by_bin, n_parts, odds, errors)
         return odds, errors
 
     @cached_property
@@ -329,11 +346,14 @@ def _look_up(
     slopes: NDArray[np.float64],
     by_rank: NDArray[np.float64],
     by_bin: NDArray[np.float64],
+    n_parts: int,
     odds: NDArray[np.float64],
     errors: NDArray[np.float64],
 ) -> None:
-    """Sum the terms of history, rank and bin into log odds and standard errors."""
-    n_parts = by_bin.shape[1]
+    """Sum the terms of history, rank and bin into log odds and standard errors.
+
+    The first part is the log odds; the other parts are those of the error.
+    """
     for row in range(len(bins)):
         owner, rank, place = owners[row], ranks[row] - 1, bins[row]
         log_rank = by_rank[rank, 0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
@@ -18,14 +19,16 @@ from surerec.calibration._calibration_users import (
 )
 from surerec.calibration._guarantee import Guarantee, level_of
 from surerec.calibration._held_out import Cases
-from surerec.calibration._probabilities import FEWEST_USERS, ItemProbabilities
+from surerec.calibration._learned import LearnedThreshold
+from surerec.calibration._probabilities import FEWEST_USERS, ItemProbabilities, unit_of
 from surerec.calibration._ranking import (
+    Ranking,
     best_by_block,
     rank_items,
     ranks_together,
 )
 from surerec.calibration._regressions import list_features, list_hits
-from surerec.conformal import TOLERANCE, CalibratedProbability, users_needed
+from surerec.conformal import TOLERANCE, CalibratedProbability, RiskCurve, users_needed
 from surerec.errors import InputError
 from surerec.interactions import Segmentation
 
@@ -35,9 +38,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration._calibration import Assessment, UserCoverage
-    from surerec.calibration._guarantee import GuaranteeKind, ThresholdUnit
+    from surerec.calibration._guarantee import GuaranteeKind, ThresholdChoice
     from surerec.calibration._held_out import Horizon
-    from surerec.calibration._ranking import Best, Ranking
+    from surerec.calibration._ranking import Best
     from surerec.calibration._regressions import Weights
     from surerec.interactions import Interactions
     from surerec.measures import Queries, Query, Scorer
@@ -68,8 +71,8 @@ class UserCalibration(Calibration):
         Length of the held-out interactions.
     window : float or None
         Their days, for a temporal split.
-    threshold : {"rank", "score"}
-        Unit of the thresholds.
+    threshold : {"rank", "score", "learned"}
+        Unit of the thresholds. If learned, the users who chose the scale do not calibrate.
     n_groups : int
         Number of segments by history length, each with its own threshold.
     min_history : int
@@ -92,7 +95,7 @@ class UserCalibration(Calibration):
     guarantee_kind: GuaranteeKind
     horizon: Horizon
     window: float | None
-    threshold: ThresholdUnit
+    threshold: ThresholdChoice
     n_groups: int
     min_history: int
     coverage: UserCoverage
@@ -168,11 +171,13 @@ class UserCalibration(Calibration):
             raise ValueError("its segments are missing, or not its own")
         n_users = statistics.n_user_codes
         users = CalibrationUsers.from_state(state, n_users)
+        kept = None
+        if not probabilities.is_empty:
+            kept = ItemProbabilities.from_state(probabilities, len(users))
+        settings["threshold"] = unit_of(settings["threshold"], kept)
         return cls(
             users=users,
-            probabilities=None
-            if probabilities.is_empty
-            else ItemProbabilities.from_state(probabilities, len(users)),
+            probabilities=kept,
             segmentation=None
             if column is None
             else Segmentation.from_state(segments, column, n_users),
@@ -200,10 +205,14 @@ class UserCalibration(Calibration):
         return self.users.place_of(user) is not None
 
     def without(self, user: int) -> UserCalibration:
-        """Return the calibration without a user, by code; it loses its probabilities."""
-        return replace(
-            self, users=self.users.without(self.users.place_of(user)), probabilities=None
-        )
+        """Return the calibration without a user, by code.
+
+        It loses its probabilities, unless thresholds are learned from them.
+        """
+        place, kept = self.users.place_of(user), None
+        if self.threshold == "learned" and self.probabilities is not None and place is not None:
+            kept = self.probabilities.without(place)
+        return replace(self, users=self.users.without(place), probabilities=kept)
 
     @property
     def covers(self) -> str:
@@ -217,7 +226,34 @@ class UserCalibration(Calibration):
 
     @cached_property
     def _segments(self) -> UserSegments:
-        return UserSegments(self.users, self.guarantee_kind, self.n_groups, self.segmentation)
+        return UserSegments(
+            self.users, self.guarantee_kind, self.n_groups, self.segmentation, self.calibrates
+        )
+
+    @cached_property
+    def _learned(self) -> LearnedThreshold | None:
+        if self.threshold != "learned" or self.probabilities is None:
+            return None
+        return LearnedThreshold(self.probabilities)
+
+    @cached_property
+    def calibrates(self) -> NDArray[np.bool_]:
+        """Which calibration users calibrate thresholds: all but those who learned them."""
+        if self.threshold != "learned" or self.probabilities is None:
+            return np.ones(len(self.users), dtype=bool)
+        return ~self.probabilities.chooses
+
+    @property
+    def curve(self) -> RiskCurve:
+        """The risk curve of all users who calibrate."""
+        return self.users.curve(self.guarantee_kind).of_owners(self.calibrates)
+
+    def _entries(self, ranking: Ranking, query: Query) -> NDArray[np.float64]:
+        """Return the threshold at which each item enters, best first; the last is for unranked."""
+        if self._learned is None:
+            return ranking.entries("score" if self.threshold == "score" else "rank")
+        place = self.users.place_of(query.user)
+        return np.append(self._learned.entries(ranking, len(query.history), place), 0.0)
 
     @property
     def _future(self) -> str:
@@ -265,7 +301,7 @@ class UserCalibration(Calibration):
         fields, at = self._assessed(scorer, statistics, query, candidates)
         curve, own, segment = self._segments.curve_of(query)
         # In ranking order, which is the fastest.
-        levels = curve.levels(fields["ranking"].entries(self.threshold), without=own)[at]
+        levels = curve.levels(self._entries(fields["ranking"], query), without=own)[at]
         if scorer.is_partial:
             levels = np.where(fields["score"] > -np.inf, levels, 0.0)  # in no set
         return UserAssessment(
@@ -319,7 +355,7 @@ class UserCalibration(Calibration):
         ranking, _ = rank_items(scorer, statistics, query, scores, self._listed_codes)
         curve, own, _ = self._segments.curve_of(query)
         at = ranking.places(np.array([item]), statistics.n_items)
-        return float(curve.levels(ranking.entries(self.threshold)[at], without=own)[0])
+        return float(curve.levels(self._entries(ranking, query)[at], without=own)[0])
 
     @property
     def _listed_codes(self) -> NDArray[np.int64] | None:
@@ -392,10 +428,10 @@ class UserCalibration(Calibration):
         parts: list[tuple[NDArray[Any], ...]] = []
         covered: list[NDArray[np.bool_]] = []
         n_before = 0
-        for some, ranked in best_by_block(scorer, statistics, queries, k):
-            entries = (
-                ranked.ranks.astype(np.float64) if self.threshold == "rank" else -ranked.shares
-            )
+        learned = self._learned is not None  # from all candidates of a user
+        for some, whole in best_by_block(scorer, statistics, queries, None if learned else k):
+            first = whole.ranks <= (statistics.n_items if k is None else k)
+            ranked, entries = whole.only(first), self._entries_of_many(some, whole)[first]
             levels = self._segments.levels(some, ranked.owners, entries)
             inside = levels > lowest
             best = ranked.only(inside)
@@ -421,6 +457,15 @@ class UserCalibration(Calibration):
             covered=np.concatenate(covered),
             probabilities=CalibratedProbability(*probabilities),
         )
+
+    def _entries_of_many(self, queries: Sequence[Query], ranked: Best) -> NDArray[np.float64]:
+        """Return the thresholds at which the items of several users enter."""
+        if self._learned is None:
+            return ranked.ranks.astype(np.float64) if self.threshold == "rank" else -ranked.shares
+        ends = np.searchsorted(ranked.owners, np.arange(len(queries) + 1)).tolist()
+        whole = Ranking(ranked.items, ranked.values, ranked.shares)
+        parts = zip(queries, (whole.part(*two) for two in pairwise(ends)), strict=True)
+        return np.concatenate([self._entries(part, query)[:-1] for query, part in parts])
 
     def list_hits(
         self,
@@ -456,7 +501,7 @@ class UserCalibration(Calibration):
 
     def guarantee(self, significance: float, assessment: UserAssessment | None = None) -> Guarantee:
         """Return what the confidence guarantees, to one user or to all covered users."""
-        n, covers = len(self.users), self._covered(all_segments=True)
+        n, covers = int(self.calibrates.sum()), self._covered(all_segments=True)
         if assessment is not None:
             n, covers = assessment.n_calibration, self._covered(assessment.segment)
         return self._stated(
@@ -501,9 +546,12 @@ class UserCalibration(Calibration):
 
     def gap(self, scorer: Scorer, query: Query) -> str:
         """Return why the guarantee does not cover a user; empty if it does."""
-        gap = self.coverage.gap(scorer, query, self.users.place_of(query.user))
+        place = self.users.place_of(query.user)
+        gap = self.coverage.gap(scorer, query, place)
         if gap:
             return gap
+        if place is not None and self._learned is not None and self._learned.swayed(place):
+            return SWAYED
         if len(query.history) < self.min_history:
             return (
                 f"this user has {counted(len(query.history), 'known items')}, and calibration "

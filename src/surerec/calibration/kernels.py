@@ -69,6 +69,27 @@ def keep_best(
 
 
 @njit(nogil=True, cache=True)
+def ranks_among(
+    scores: NDArray[np.float64], outside: NDArray[np.bool_], wanted: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return the ranks of a few items among those outside a history; infinite for others.
+
+    Ties keep the order of the codes. Counting is many times faster than a sort.
+    """
+    ranks = np.full(len(wanted), np.inf)
+    for place in range(len(wanted)):
+        item, score, rank = wanted[place], scores[wanted[place]], 1
+        if not outside[item]:
+            continue
+        for other in range(len(scores)):
+            if outside[other]:
+                above = scores[other] > score
+                rank += above or (other < item and scores[other] == score)
+        ranks[place] = rank
+    return ranks
+
+
+@njit(nogil=True, cache=True)
 def find_best(
     plan: ScoringPlan,
     known: NDArray[np.integer],

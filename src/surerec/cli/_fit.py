@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 _USER_LEVEL: Final = {
     "horizon": Option(float, "Held-out part: a share of each history (0.4) or next items (5)."),
     "threshold": Option(
-        Literal["rank", "score"], "Unit of thresholds: rank gives equal sizes, score adapts them."
+        Literal["rank", "score", "learned"],
+        "Unit of thresholds: rank gives equal sizes, score and learned adapt them.",
     ),
     "segments": Option(
         str, "Segments by history length (3), by a column (country), or both (country,3)."

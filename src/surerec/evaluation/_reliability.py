@@ -107,7 +107,7 @@ def item_reliability(
         for group, name in enumerate(_NEW_GROUPS)
         if sums[:, group, 0].any()
     ]
-    calibrated = CalibrationUsers.of(outcomes, "rank", statistics)
+    calibrated = CalibrationUsers.of(outcomes, outcomes.ranks, statistics)
     shown = calibrated.values[:, _SHOWN - 1], calibrated.masses[:, _SHOWN - 1]
     known = list_features(calibrated.n_known, *shown)
     hit = hit_probabilities(known, calibrated.first_ranks <= _SHOWN, lists[:, :-1]).probability

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         GuaranteeKind,
         Horizon,
         NamedItems,
-        ThresholdUnit,
+        ThresholdChoice,
     )
     from surerec.interactions import Segmentation
     from surerec.measures import Measure, MeasureLike, Scorer
@@ -73,9 +73,10 @@ class PopulationConformal(Recommender):
         ``recommend(user, precision=0.5)``. See :data:`surerec.calibration.GUARANTEE_KINDS`.
     horizon : float or int, default=0.4
         The held-out interactions: that share of a profile, or that many next items.
-    threshold : {"rank", "score"}, default="score"
+    threshold : {"rank", "score", "learned"}, default="score"
         "rank" truncates all rankings at the same rank. "score" truncates where an item's share of
-        the user's scores becomes too small, so that set sizes adapt to users.
+        the user's scores becomes too small, so that set sizes adapt to users. "learned" does so by
+        the share of what the user is expected to consume; see :func:`surerec.wrap`.
     segments : int, str, or (str, int), default=1
         Separate thresholds for segments of users (Mondrian); the guarantee then holds in each. A
         number: that many segments by history length. A name: a column such as "country", which
@@ -116,7 +117,7 @@ class PopulationConformal(Recommender):
     _: KW_ONLY
     guarantee: str | GuaranteeKind = "recall"
     horizon: Horizon = 0.4
-    threshold: ThresholdUnit = "score"
+    threshold: ThresholdChoice = "score"
     segments: SegmentSpec = 1
     window: float | None = None
     n_calibration: int = 2000

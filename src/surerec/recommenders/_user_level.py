@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 
 from surerec._arguments import check_choice, check_number, check_random_state, check_whole
 from surerec.calibration import (
     NamedItems,
     PrecisionCalibration,
+    ThresholdChoice,
     UserCalibration,
     UserCoverage,
     calibrate,
     check_horizon,
     codes_in,
     find_guarantee,
+    unit_of,
 )
 from surerec.errors import InputError
 from surerec.interactions import Segmentation, read_user_segments
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from surerec._state import State
-    from surerec.calibration import Calibration, GuaranteeKind, Horizon, ThresholdUnit
+    from surerec.calibration import Calibration, GuaranteeKind, Horizon
     from surerec.interactions import Interactions
     from surerec.precedence import PrecedenceStatistics
 
@@ -52,7 +54,7 @@ class UserLevel:
 
     guarantee: str | GuaranteeKind
     horizon: Horizon
-    threshold: ThresholdUnit
+    threshold: ThresholdChoice | None
     segments: SegmentSpec
     window: float | None
     n_calibration: int
@@ -60,13 +62,14 @@ class UserLevel:
     random_state: int
 
     @classmethod
-    def of(cls, estimator: Any, threshold: ThresholdUnit) -> UserLevel:
+    def of(cls, estimator: Any, threshold: ThresholdChoice | None) -> UserLevel:
         """Return the validated parameters of an estimator, with its threshold unit."""
         given = {name: getattr(estimator, name) for name in cls.__dataclass_fields__}
         found = cls(**{**given, "threshold": threshold})
         check_random_state(found.random_state)
         find_guarantee(found.guarantee)
-        check_choice("threshold", found.threshold, ("rank", "score"))
+        if found.threshold is not None:
+            check_choice("threshold", found.threshold, get_args(ThresholdChoice))
         check_horizon(found.horizon)
         parse_segments(found.segments)
         check_whole("n_calibration", found.n_calibration)
@@ -87,12 +90,18 @@ class UserLevel:
     def _kind(self) -> type[UserCalibration]:
         return PrecisionCalibration if find_guarantee(self.guarantee).tested else UserCalibration
 
+    @property
+    def _unit(self) -> ThresholdChoice | None:
+        """The threshold unit; a precision is tested on bins of items, whatever the unit."""
+        tested = find_guarantee(self.guarantee).tested
+        return "rank" if tested and self.threshold in {None, "learned"} else self.threshold
+
     def _stated(self, says: Statement) -> dict[str, Any]:
         return {
             "guarantee_kind": find_guarantee(self.guarantee),
             "horizon": check_horizon(self.horizon),
             "window": self.window,
-            "threshold": self.threshold,
+            "threshold": self._unit,
             "n_groups": parse_segments(self.segments)[1],
             "min_history": self.min_history,
             "coverage": says.coverage,
@@ -131,8 +140,9 @@ class UserLevel:
             sample.scorer,
             sample.past,
             sample.cases,
-            self.threshold,
+            self._unit,
             serving,
+            guarantee=find_guarantee(self.guarantee),
             listed=there,
             random_state=self.random_state,
         )
@@ -142,7 +152,7 @@ class UserLevel:
             probabilities=probabilities,
             segmentation=segments,
             listed=listed,
-            **self._stated(says),
+            **self._stated(says) | {"threshold": unit_of(self._unit, probabilities)},
         )
 
     def group_model(

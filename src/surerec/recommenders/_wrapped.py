@@ -32,6 +32,7 @@ from surerec.calibration import (
     find_guarantee,
     following_cases,
     profile_cases,
+    sizes_by_unit,
     window_cases,
 )
 from surerec.errors import InputError
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
         GuaranteeKind,
         Horizon,
         NamedItems,
-        ThresholdUnit,
+        ThresholdChoice,
     )
     from surerec.interactions import Segmentation
     from surerec.measures import Scorer
@@ -80,6 +81,11 @@ class WrappedRecommender(Recommender):
         The wrapped model that serves: the given one after `calibrate`, a copy after `fit`.
     covers_ : {"fit", "new-users"}
         The users whom the guarantee covers.
+    threshold_ : {"rank", "score", "learned"}
+        The threshold unit in use.
+    threshold_sizes_ : dict of dict
+        Mean set sizes by "rank" and "learned" thresholds at each confidence, cross-validated on the
+        users who chose between them; empty if they were not compared.
     calibration_ : CalibrationUsers
         The calibration users with their outcomes.
     """
@@ -95,7 +101,7 @@ class WrappedRecommender(Recommender):
     covers: Covers | None = None
     guarantee: str | GuaranteeKind = "recall"
     horizon: Horizon = 0.4
-    threshold: ThresholdUnit | None = None
+    threshold: ThresholdChoice | None = None
     segments: int = 1
     window: float | None = None
     n_calibration: int = 2000
@@ -107,6 +113,8 @@ class WrappedRecommender(Recommender):
     verbose: int = 0
     _about: About = field(init=False)
     _adapted: tuple[tuple[Any, ...], Adapter] | None = field(init=False, default=None)
+    _cuts_profiles: bool = field(init=False, default=False)
+    """Whether calibration users had shorter histories than served users, as after `fit`."""
     _sample: Sample | None = field(init=False, default=None)
     """The data to calibrate item lists and groups on; a folder does not store it."""
 
@@ -135,6 +143,7 @@ class WrappedRecommender(Recommender):
         -------
         self
         """
+        self._cuts_profiles = self.window is None
         self._validate()
         adapter, whole = self._adapter(), _interactions(data)
         covers = self._covers(adapter)
@@ -237,6 +246,7 @@ class WrappedRecommender(Recommender):
             If the future repeats items of a user's past and `repeats` is "error", if ids do not
             match the model's, or if there are no calibration users.
         """
+        self._cuts_profiles = False
         self._validate()
         check_choice("repeats", repeats, get_args(Repeats))
         known, later = _interactions(past), _interactions(future)
@@ -323,8 +333,10 @@ class WrappedRecommender(Recommender):
 
     def _settings(self) -> UserLevel:
         threshold = self.threshold
-        if threshold is None:
-            threshold = "score" if self._adapter().has_value else "rank"
+        if threshold is None and self._adapter().has_value:
+            threshold = "score"
+        elif threshold is None and self._cuts_profiles:
+            threshold = "rank"
         return UserLevel.of(self, threshold)
 
     def _validate(self) -> None:
@@ -349,6 +361,16 @@ class WrappedRecommender(Recommender):
         return self._wrapped_scorer().adapter.model
 
     @property
+    def threshold_(self) -> ThresholdChoice:
+        """The threshold unit in use."""
+        return self.model_.user_level.threshold
+
+    @property
+    def threshold_sizes_(self) -> dict[str, dict[float, float]]:
+        """Mean set sizes of the users who chose the threshold, by unit and confidence."""
+        return sizes_by_unit(self.model_.user_level.probabilities)
+
+    @property
     def covers_(self) -> Covers:
         """The users whom the guarantee covers."""
         return self._about.covers
@@ -369,7 +391,7 @@ class WrappedRecommender(Recommender):
         """The smallest ε that can be guaranteed, because no set contains unknown items."""
         if find_guarantee(self.guarantee).tested:
             raise InputError("A precision guarantee has no smallest ε. Use guarantee='recall'.")
-        return self.calibration_.curve(self.guarantee).lowest_level()
+        return self.model_.user_level.curve.lowest_level()
 
     def _in_words(self, value: Any) -> str:
         if value is self.model:
@@ -466,9 +488,13 @@ def wrap(model: Any, **settings: Any) -> WrappedRecommender:
     horizon : float or int, default=0.4
         The held-out interactions: a share of a profile, or a number of next items. With
         `calibrate` a share means the whole future.
-    threshold : {"rank", "score"}, optional
-        By default "rank", unless the model has a method ``value(scores, history_length)`` that is
-        comparable between users.
+    threshold : {"rank", "score", "learned"}, optional
+        "rank" gives all users the same number of items. "learned" cuts by an item's share of what
+        the user is expected to consume, learned on one in four calibration users, who then do not
+        calibrate. By default `calibrate`, and `fit` with `window`, use the one of these two with the
+        smaller sets on these users, and "rank" with fewer than 50 of them. `fit` on parts of
+        profiles uses "rank": served histories are longer there, and "learned" depends on their
+        length. A model with a method ``value(scores, history_length)`` uses "score".
     segments : int, default=1
         Separate thresholds for that many segments of users by history length.
     window : float, optional
