@@ -312,8 +312,8 @@ request on small synthetic data.
 - *user*: a user of the data. *new user*: `history=`. *short list*: `k=`, with the probability of a
   hit.
 - *item list*: `add_item_list(…)` and `item_list=`. *group*: `group=[…]`, of users or of new users.
-- *save, CLI, Spark*: a saved folder is all that the command line, the server and Spark need. Code of your own is imported
-  (`--scorer package.module:object`).
+- *save, CLI, Spark*: a saved folder is all that the command line, the server and Spark need;
+  code of your own is imported (`--scorer package.module:object`).
 - Wrapped models here are calibrated by `calibrate(past, future)`; the future may be any split.
 
 {table}

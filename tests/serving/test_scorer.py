@@ -62,12 +62,14 @@ def test_the_command_line_imports_it(inside, cli, tmp_path):
         ("shop_models:ITEMS", "list cannot be wrapped"),
     ],
 )
-def test_a_wrong_scorer_is_named(inside, cli, scorer, message):
+@pytest.mark.usefixtures("inside")
+def test_a_wrong_scorer_is_named(cli, scorer, message):
     told = cli("recommend", "films", "--history", "1,2,3,4,5", "--scorer", scorer)
     assert (told.code, message in told.err) == (2, True), told.err
 
 
-def test_without_its_scorer_the_message_says_how_to_pass_it(inside, cli):
+@pytest.mark.usefixtures("inside")
+def test_without_its_scorer_the_message_says_how_to_pass_it(cli):
     told = cli("recommend", "films", "--history", "1,2,3,4,5")
     assert (told.code, "--scorer package.module:object" in told.err) == (2, True), told.err
 

@@ -40,12 +40,14 @@ from surerec.precedence import PrecedenceStatistics
 from surerec.recommenders import _wrapped_checks as checks
 from surerec.recommenders._estimator import OWN, Recommender, timed
 from surerec.recommenders._group_calibration import CalibratedGroups, Sample
+from surerec.recommenders._set_sizes import compare_sizes, warn_of_large_sets
 from surerec.recommenders._user_level import UserLevel, read_segments
 from surerec.recommenders._wrapped_checks import About, Covers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    import polars as pl
     from numpy.typing import NDArray
 
     from surerec.adapters import Adapter
@@ -82,6 +84,9 @@ class WrappedRecommender(Recommender):
         The users whom the guarantee covers.
     calibration_ : CalibrationUsers
         The calibration users with their outcomes.
+    sizes_ : polars.DataFrame or None
+        Mean set sizes of the model and of popularity at the same guarantee, by confidence. It tells
+        whether the model is worth wrapping. None for a precision guarantee and for a loaded model.
     """
 
     _unfitted = (
@@ -105,6 +110,7 @@ class WrappedRecommender(Recommender):
     fallback: str | None = None
     name: str | None = None
     verbose: int = 0
+    sizes_: pl.DataFrame | None = field(init=False, default=None)
     _about: About = field(init=False)
     _adapted: tuple[tuple[Any, ...], Adapter] | None = field(init=False, default=None)
     _sample: Sample | None = field(init=False, default=None)
@@ -283,6 +289,11 @@ class WrappedRecommender(Recommender):
                 f"{scorer.name} knows no future item of the calibration users. Check the item ids."
             )
         checks.refuse_constant(scorer, known, found.users)
+        self.sizes_ = None
+        if not find_guarantee(self.guarantee).tested:
+            with stage("comparing with popularity"):
+                self.sizes_ = compare_sizes(found, sample)
+            warn_of_large_sets(scorer.name, self.sizes_)
         self._sample, self._about = sample, about
         return self._fitted(known, scorer, found)
 
