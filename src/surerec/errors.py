@@ -73,6 +73,10 @@ class AssumedIdsWarning(UserWarning):
     """Ids were assumed to be a model's column numbers, but its scores suggest otherwise."""
 
 
+class LargeSetsWarning(UserWarning):
+    """The sets of a wrapped model are larger than those of popularity, at equal guarantee."""
+
+
 class _Near:
     """Similar ids, searched on first use: the search is slow, and ids may be personal data."""
 

@@ -97,7 +97,7 @@ def test_a_folder_without_the_scorer_says_what_to_give(films, tmp_path):
     own = sr.PopulationConformal(Bare(films.n_items)).fit(sr.count_precedence(films))
     other = sr.InductiveConformal("CM4").fit(own.statistics_)
     save_all(tmp_path / "model", {"mine": own, "theirs": other})
-    sentence = r"'mine' was saved without its scorer \(Bare\).*surerec\.load\(folder, scorer=…\)"
+    sentence = r"'mine' was saved without its scorer \(Bare\).*scorer=\"package\.module:object\""
     for ask in (lambda: sr.load(tmp_path / "model"), lambda: load_all(tmp_path / "model")):
         with pytest.raises(sr.InputError, match=sentence):
             ask()

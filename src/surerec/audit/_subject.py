@@ -135,7 +135,7 @@ def of_recommender(name: str, model: Recommender) -> AuditSubject:
             window=mine.window,
             n_segments=max(mine.n_groups, AuditSubject.n_segments),
             min_history=mine.min_history,
-            fitted_users=mine.coverage.of_the_fit,
+            fitted_users=mine.coverage.of_the_fit is True,
             kind=f"{mine.guarantee_kind.name}-{unit}",
             segments=mine.segmentation,
         )

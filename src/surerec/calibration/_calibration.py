@@ -496,8 +496,9 @@ class UserCoverage:
     in_fit : array of bool or None
         Whether the scorer was fitted on each user, by code. None if that does not matter, as for a
         scorer that can leave users out.
-    of_the_fit : bool
-        Whether the scorer was fitted on the calibration users.
+    of_the_fit : bool or None
+        Whether the scorer was fitted on the calibration users. None if it was fitted on some of
+        them; users of the fit and new users then have their own thresholds.
     set_aside : bool
         Whether the calibration users' last items are known now but were not in the fit.
     held_out : bool
@@ -510,7 +511,7 @@ class UserCoverage:
     users: str = "users"
     assumes: str = ""
     in_fit: NDArray[np.bool_] | None = None
-    of_the_fit: bool = False
+    of_the_fit: bool | None = False
     set_aside: bool = False
     held_out: bool = True
     apart: bool = True
@@ -530,10 +531,10 @@ class UserCoverage:
         if self.in_fit is None:
             return self._gap_by_declaration(scorer, query, place)
         in_fit = query.user is not None and bool(self.in_fit[query.user])
-        if in_fit != self.of_the_fit:
+        if self.of_the_fit is not None and in_fit != self.of_the_fit:
             this, those = ("was", "was not") if in_fit else ("was not", "was")
             return f"{scorer.name} {this} fitted on this user, but {those} on the calibration users"
-        if place is not None and self.set_aside:
+        if place is not None and in_fit and self.set_aside:
             return (
                 "the last items of this user were held out for calibration and are not in the fit"
             )

@@ -41,6 +41,7 @@ _SCHEMAS: Final = {
 _NAME: Final = re.compile(r"(?!\.+$)[A-Za-z0-9._-]{1,100}")
 _LIST_SCHEMAS: Final = {"codes": ArraySchema("int64", ("n_listed",), low=0, below="n_items")}
 _NAMED: Final = 8  # segments in a message
+_OF_KIND: Final = {None: "", True: "a history in the fit", False: "no history in the fit"}
 
 
 @dataclass(frozen=True)
@@ -200,7 +201,7 @@ class LengthSegments:
     Examples
     --------
     >>> groups = LengthSegments.equal(np.array([5, 6, 7, 20, 30, 40]), 2)
-    >>> groups.of(np.array([7, 8, 100])).tolist(), groups.in_bytes(0), groups.in_bytes(1)
+    >>> groups.of(np.array([7, 8, 100])).tolist(), groups.describe(0), groups.describe(1)
     ([0, 0, 1], 'fewer than 20 known items', '20 or more known items')
     >>> LengthSegments.equal(np.array([9, 9, 9]), 3).n
     1
@@ -228,7 +229,7 @@ class LengthSegments:
         """Return the segment of each length."""
         return np.searchsorted(self.edges, lengths, side="right").astype(np.int64)
 
-    def in_bytes(self, group: int) -> str:
+    def describe(self, group: int) -> str:
         """Return the lengths of a segment as text."""
         if self.n == 1:
             return "any number of known items"
@@ -240,7 +241,7 @@ class LengthSegments:
 
 
 class UserSegments:
-    """Segments of users by a column, and within each by history length (Mondrian).
+    """Segments of users by a column, within each by history length, and by the fit (Mondrian).
 
     Each segment has its own risk curve.
 
@@ -256,6 +257,8 @@ class UserSegments:
         The segments by column.
     calibrates : array of bool
         The users who calibrate thresholds; the others learned them.
+    in_fit : array of bool or None
+        Whether each user was in the fit, by code, if users of the fit and new users are segments.
 
     Attributes
     ----------
@@ -273,37 +276,45 @@ class UserSegments:
         n_groups: int,
         segmentation: Segmentation | None,
         calibrates: NDArray[np.bool_],
+        in_fit: NDArray[np.bool_] | None = None,
     ) -> None:
         self._calibration, self._guarantee, self.segmentation = calibration, guarantee, segmentation
         self.words: list[str] = []
         self.members: list[NDArray[np.bool_]] = []
-        self._lengths: dict[str | None, tuple[int, LengthSegments]] = {}
-        n_known = calibration.n_known
-        self._add(None, calibrates, n_known, n_groups)
+        self._lengths: dict[tuple[str | None, bool | None], tuple[int, LengthSegments]] = {}
+        self._in_fit = in_fit
+        self._add(None, calibrates, n_groups)
         n_unknown = len(self.words)
         if segmentation is not None:
             codes = np.where(calibration.users >= 0, segmentation.codes[calibration.users], -1)
             for code, name in enumerate(segmentation.names):
-                self._add(name, calibrates & (codes == code), n_known, n_groups)
+                self._add(name, calibrates & (codes == code), n_groups)
         self.stated = range(0 if segmentation is None else n_unknown, len(self.words))
 
-    def _add(
-        self, label: str | None, some: NDArray[np.bool_], n_known: NDArray[np.int64], n_groups: int
-    ) -> None:
-        lengths = LengthSegments.equal(n_known[some], n_groups)
-        self._lengths[label] = len(self.words), lengths
+    def _add(self, label: str | None, some: NDArray[np.bool_], n_groups: int) -> None:
+        n_known, users = self._calibration.n_known, self._calibration.users
         column = "" if self.segmentation is None else self.segmentation.column
         value = "" if label is None else f"{column} {label!r}"
-        of = lengths.of(n_known)
-        for group in range(lengths.n):
-            known = lengths.in_bytes(group) if lengths.n > 1 else ""
-            self.words.append(" and ".join(filter(None, (value, known))))
-            self.members.append(some & (of == group))
+        kinds: dict[bool | None, NDArray[np.bool_]] = {None: some}
+        if self._in_fit is not None:
+            there = (users >= 0) & self._in_fit[users]
+            kinds = {True: some & there, False: some & ~there}
+        for kind, chosen in kinds.items():
+            lengths = LengthSegments.equal(n_known[chosen], n_groups)
+            self._lengths[label, kind] = len(self.words), lengths
+            of = lengths.of(n_known)
+            for group in range(lengths.n):
+                known = lengths.describe(group) if lengths.n > 1 else ""
+                self.words.append(" and ".join(filter(None, (_OF_KIND[kind], value, known))))
+                self.members.append(chosen & (of == group))
 
     def of(self, query: Query) -> int:
         """Return the segment of a user; one of all users if the value is unknown."""
-        label = self._label(query)
-        first, lengths = self._lengths[label if label in self._lengths else None]
+        label, kind = self._label(query), None
+        if self._in_fit is not None:
+            kind = query.user is not None and bool(self._in_fit[query.user])
+        known = (label, kind) in self._lengths
+        first, lengths = self._lengths[label if known else None, kind]
         return first + int(np.searchsorted(lengths.edges, len(query.history), side="right"))
 
     def gap(self, query: Query) -> str:
@@ -313,9 +324,9 @@ class UserSegments:
         label, column = self._label(query), self.segmentation.column
         if label is None:
             return f"the {column} of this user is unknown, and each {column} has its own thresholds"
-        if label in self._lengths:
-            return ""
         names = self.segmentation.names
+        if label in names:
+            return ""
         few = ", ".join(repr(name) for name in names[:_NAMED])
         others = f" and {len(names) - _NAMED:,} others" if len(names) > _NAMED else ""
         return f"no calibration user has {column} {label!r}, only {few}{others}"

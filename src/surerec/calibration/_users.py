@@ -226,8 +226,14 @@ class UserCalibration(Calibration):
 
     @cached_property
     def _segments(self) -> UserSegments:
+        coverage = self.coverage
         return UserSegments(
-            self.users, self.guarantee_kind, self.n_groups, self.segmentation, self.calibrates
+            self.users,
+            self.guarantee_kind,
+            self.n_groups,
+            self.segmentation,
+            self.calibrates,
+            coverage.in_fit if coverage.of_the_fit is None else None,
         )
 
     @cached_property
@@ -266,7 +272,8 @@ class UserCalibration(Calibration):
     def _covered(self, segment: str = "", *, all_segments: bool = False) -> str:
         """Return who is covered, as text: one segment, or each of all segments."""
         users = self.coverage.users + (f" with {segment}" if segment else "")
-        if all_segments and (self.n_groups > 1 or self.segmentation is not None):
+        one = self.n_groups == 1 and self.segmentation is None
+        if all_segments and not (one and self.coverage.of_the_fit is not None):
             users += " of each segment"
         if self.listed is None:
             return users

@@ -86,6 +86,11 @@ def wrap(
         f"{len(fitted.calibration_):,} users. On average, {missing:.1%} of these interactions can "
         f"be in no set; the smallest ε that can be guaranteed is {fitted.floor_:.4g}."
     )
+    for row in () if fitted.sizes_ is None else fitted.sizes_.drop_nulls().iter_rows(named=True):
+        messages().print(
+            f"Mean set size at confidence {row['confidence']:g}: {row['size']:,.0f} items; "
+            f"popularity needs {row['popularity']:,.0f}."
+        )
     messages().print(f"Saved in {plain(str(model))}.")
 
 

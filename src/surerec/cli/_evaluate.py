@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from surerec.recommenders import Recommender
 
 _AUDIT: Final = {
+    "scorer": opt.SCORER,
     "n_users": Option(int, "Largest number of users to evaluate.", 1000),
     "window": Option(float, "Days in a time window; by default, chosen from the data."),
     "segments": Option(str, "Column of segments to report separately."),
@@ -101,16 +102,17 @@ def audit(
                 "--measure applies to data, and the recommenders of a model folder have their own "
                 "measures; drop --measure."
             )
-        audited = dict(load_all(data))
+        audited = dict(load_all(data, scorer=settings.pop("scorer", None)))
         if recommender is not None and recommender not in audited:
             names = ", ".join(audited)
             raise InputError(f"{data}: no recommender {recommender!r}. Choose one of {names}.")
         audited = {recommender: audited[recommender]} if recommender else audited
     else:
-        if recommender is not None:
+        named = {"--recommender": recommender, "--scorer": settings.get("scorer")}
+        for option in (option for option, value in named.items() if value is not None):
             source = opt.source_name(data)
             raise InputError(
-                f"--recommender applies to model folders, and {source} is not one; use --measure."
+                f"{option} applies to model folders, and {source} is not one; use --measure."
             )
         settings["measure"] = name = as_measure(measure or "CM12").name
         interactions = opt.read(data, **reading)

@@ -69,6 +69,9 @@ RecommenderName = Annotated[
         autocompletion=lambda: recommender_names(),  # noqa: PLW0108  # evaluated on completion only
     ),
 ]
+SCORER: Final = Option(
+    str, "Wrapped model to import, as package.module:object, if it was saved without its code."
+)
 
 READING: Final = {
     "columns": Option(str, "Comma-separated names of all columns, for a file without a header."),

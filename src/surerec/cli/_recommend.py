@@ -56,11 +56,17 @@ _MANY_USERS, _HISTORIES, _ENGINE = (
     {name: option._replace(more={**option.more, **_PANEL}) for name, option in table.items()}
     for table in (_MANY, opt.HISTORIES, opt.ENGINE)
 )
+_MODEL: Final = {"scorer": opt.SCORER}
 _SOURCES: Final = ("all", "users", "histories", "groups")
 
 
 @opt.accepts(
-    query=opt.QUERY, options=opt.REQUEST, many=_MANY_USERS, reading=_HISTORIES, engine=_ENGINE
+    query=opt.QUERY,
+    options=opt.REQUEST,
+    code=_MODEL,
+    many=_MANY_USERS,
+    reading=_HISTORIES,
+    engine=_ENGINE,
 )
 def recommend(
     model: opt.Model,
@@ -68,6 +74,7 @@ def recommend(
     query: Any,
     options: Any,
     recommender: opt.RecommenderName = None,
+    code: Any,
     show: Annotated[int, typer.Option(min=1, help="Number of rows to print.")] = 10,
     format: opt.Format = "table",  # noqa: A002  # the option's name
     output: Annotated[
@@ -100,7 +107,8 @@ def recommend(
 
     surerec recommend /shared/films --all --output /shared/picks --engine spark --master yarn
     """
-    request = _Command(model, query, options, many, reading, engine, recommender, format, output)
+    source = _Source(model, recommender, code.get("scorer"))
+    request = _Command(source, query, options, many, reading, engine, format, output)
     _check(request)
     if any(name in many for name in _SOURCES[:3]):
         if engine.get("engine") == "spark":
@@ -110,7 +118,7 @@ def recommend(
         return
     path = None if output is None else Path(output)
     kind = format_of(format, path)
-    fitted = load(model, recommender)
+    fitted = source.load()
     given = opt.read_options(fitted, options)
     if "groups" in many:
         guarantee = query.get("group_guarantee")
@@ -131,16 +139,27 @@ def recommend(
         next_steps({command: "explain the first item"})
 
 
+class _Source(NamedTuple):
+    """The recommender that answers."""
+
+    model: Path
+    recommender: str | None
+    scorer: str | None
+
+    def load(self, *, verify: bool = True) -> Recommender:
+        """Load it from the model folder."""
+        return load(self.model, self.recommender, scorer=self.scorer, verify=verify)
+
+
 class _Command(NamedTuple):
     """The options of a request, table by table."""
 
-    model: Path
+    source: _Source
     query: opt.Options
     options: opt.Options
     many: opt.Options
     reading: opt.Options
     engine: opt.Options
-    recommender: str | None
     format: str
     output: str | None
 
@@ -251,7 +270,7 @@ def _recommend_to_many(request: _Command) -> None:
         kind = path.suffix.lstrip(".").lower() or ("csv" if is_stream(path) else "")
     if kind not in ("csv", "parquet") and not into:
         raise InputError(f"{output}: the suffix is not .parquet or .csv; use one of them.")
-    fitted = load(request.model, request.recommender)
+    fitted = request.source.load()
     profiles = fitted.statistics_.interactions
     ids = None if profiles is None else profiles.users
     users = opt.read_known(many.get("users"), ids, request.options.get("unknown", "check"))
@@ -308,14 +327,15 @@ def _keeping(frames: Iterable[pl.DataFrame], kept: list[pl.DataFrame]) -> Iterat
 def _recommend_on_spark(request: _Command) -> None:
     from surerec.spark import recommend_spark, spark_session  # noqa: PLC0415  # an extra
 
-    fitted, output = load(request.model, request.recommender, verify=False), request.output or ""
+    fitted, output = request.source.load(verify=False), request.output or ""
     users = opt.read_ids(request.many.get("users"), "users")
     given = opt.read_options(fitted, {**request.options, "hits": "hits" in request.many})
     guarantee = fitted.model_.guarantee_to_all(fitted.model_.options(**given))
     begin = perf_counter()
     spark = spark_session(**opt.check_engine(request.engine)[1])
-    given["recommender"] = request.recommender
-    n_rows = recommend_spark(spark, request.model, output, users, **given)
+    model, recommender, scorer = request.source
+    given |= {"recommender": recommender, "scorer": scorer}
+    n_rows = recommend_spark(spark, model, output, users, **given)
     messages().print(
         f"Wrote {n_rows:,} recommendations by {fitted.name_} to {plain(output)} on Spark "
         f"in {perf_counter() - begin:.1f} s."
@@ -323,13 +343,14 @@ def _recommend_on_spark(request: _Command) -> None:
     messages().print(plain(f"Guarantee for users with {Columns.Covered} = true: {guarantee}"))
 
 
-@opt.accepts(query=opt.QUERY)
+@opt.accepts(query=opt.QUERY, code=_MODEL)
 def explain(
     model: opt.Model,
     *,
     item: Annotated[str, typer.Option(help="Item to explain.")],
     query: Any,
     recommender: opt.RecommenderName = None,
+    code: Any,
     show: Annotated[int, typer.Option(min=1, help="Number of earlier items to print.")] = 8,
     format: opt.Format = "table",  # noqa: A002
     output: opt.Output = None,
@@ -341,7 +362,7 @@ def explain(
     [bold]Example:[/bold] surerec explain films --user 196 --item 302
     """
     kind = format_of(format, output)
-    fitted = load(model, recommender)
+    fitted = load(model, recommender, scorer=code.get("scorer"))
     about = _parse_query(fitted, query)
     if _is_group(query):
         del about["segment"]

@@ -32,6 +32,7 @@ keys_app = typer.Typer(help="Create, list and revoke API keys of the server.", n
 
 _Keys = Annotated[Path, typer.Argument(help="File of API keys.")]
 _SETTINGS: Final = {
+    "scorer": opt.SCORER,
     "host": Option(str, "Address to listen on; 127.0.0.1 by default."),
     "port": Option(int, "Port; 8000 by default, 0 for any free port."),
     "workers": Option(int, "Worker processes; by default one per core, at most 4."),

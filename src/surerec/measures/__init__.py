@@ -21,7 +21,7 @@ from surerec.measures._own import (
     measure_names,
 )
 from surerec.measures._query import Queries, Query
-from surerec.measures._scorer import Contribution, Measure, Scorer
+from surerec.measures._scorer import Contribution, Measure, PopularityScorer, Scorer
 
 __all__ = [
     "MEASURES",
@@ -34,6 +34,7 @@ __all__ = [
     "MeasureScorer",
     "OwnMeasure",
     "OwnScorer",
+    "PopularityScorer",
     "PrecedenceMeasure",
     "PrecedenceScorer",
     "ProfileRows",

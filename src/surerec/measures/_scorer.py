@@ -200,6 +200,41 @@ class Scorer:
         return None
 
 
+class PopularityScorer(Scorer):
+    """Scores each item by the number of users who consumed it: the baseline of every ranking.
+
+    Parameters
+    ----------
+    statistics : PrecedenceStatistics
+        Statistics with the support of each item.
+    leave_out : bool, default=True
+        Whether users are left out of the support; False if it was counted without their held-out
+        interactions.
+    """
+
+    checked = True
+
+    def __init__(self, statistics: PrecedenceStatistics, *, leave_out: bool = True) -> None:
+        self._statistics = statistics
+        self.leaves_users_out = leave_out
+
+    def score_query(self, query: Query) -> NDArray[np.float64]:
+        """Return the support of every item, without the users to leave out."""
+        support = self._statistics.support.astype(np.float64)
+        for user in query.users if self.leaves_users_out else ():
+            support[self._statistics.consumed_by(user)[0]] -= 1
+        return support
+
+    def candidates(
+        self,
+        statistics: PrecedenceStatistics,
+        known: NDArray[np.integer],
+        users: Sequence[int] = (),
+    ) -> NDArray[np.int64]:
+        """Return the items outside `known` that were consumed, by others if users are left out."""
+        return statistics.items_outside(known, users if self.leaves_users_out else ())
+
+
 class Measure(ABC):
     """Fitted on statistics, gives a scorer; may be fitted again on other statistics.
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import os
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from surerec._arguments import check_flag, check_path, check_text
@@ -24,7 +27,6 @@ from surerec.recommenders._wrapped import WrappedRecommender
 from surerec.storage import load_model, save_model
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable
 
     from surerec.measures import MeasureLike
@@ -149,12 +151,21 @@ def save_all(
     save_model(place, models[0].statistics_, specs, overwrite=replaces)
 
 
-def load_all(folder: str | os.PathLike[str], *, verify: bool = True) -> dict[str, Recommender]:
-    """Load all recommenders of a model folder by name; they share the statistics."""
-    stored = _load(folder, verify=verify)
+def load_all(
+    folder: str | os.PathLike[str], *, scorer: MeasureLike | None = None, verify: bool = True
+) -> dict[str, Recommender]:
+    """Load all recommenders of a model folder by name; they share the statistics.
+
+    `scorer` is as in :func:`load`; the recommenders that were saved with their scorer ignore it.
+    """
+    stored, own = _load(folder, verify=verify), _imported(scorer)
+    specs = stored.recommenders.items()
+    needs = {name for name, spec in specs if _without_code(spec.params)}
+    if own is not None and not needs:
+        raise InputError(f"{folder}: all recommenders were saved with their scorer. Omit scorer=.")
     return {
-        name: _restored(folder, name, spec, stored.statistics)
-        for name, spec in stored.recommenders.items()
+        name: _restored(folder, name, spec, stored.statistics, own if name in needs else None)
+        for name, spec in specs
     }
 
 
@@ -173,8 +184,9 @@ def load(
         A folder written by ``save``.
     recommender : str, optional
         Its name in the folder; by default the first recommender of the most recent save.
-    scorer : object, optional
-        The custom scorer that it was fitted with, or its factory: a folder stores no code.
+    scorer : object or str, optional
+        The wrapped model or custom scorer that it was saved with, as a folder stores no code; or
+        where to import it from, as "package.module:object".
     verify : bool, default=True
         Compare every file with its checksum. Without it only the bounds of indices are checked, so
         that a model of gigabytes opens in milliseconds.
@@ -197,7 +209,30 @@ def load(
         raise UnknownRecommenderError(
             f"{folder}: there is no recommender {shown(name)}. Use one of {', '.join(specs)}."
         )
-    return _restored(folder, name, specs[name], stored.statistics, scorer)
+    return _restored(folder, name, specs[name], stored.statistics, _imported(scorer))
+
+
+def _imported(scorer: Any) -> Any:
+    """Import a scorer that is given as "package.module:object"; return others unchanged."""
+    if not isinstance(scorer, str):
+        return scorer
+    module, colon, name = scorer.partition(":")
+    if not (module and colon and name):
+        raise InputError(f'scorer is {shown(scorer)}. Write it as "package.module:object".')
+    if os.getcwd() not in sys.path:  # noqa: PTH109  # as sys.path has it
+        sys.path.insert(0, os.getcwd())  # noqa: PTH109
+    try:
+        found: Any = import_module(module)
+    except Exception as error:  # of any kind: it runs the user's code
+        raise InputError(
+            f"scorer is {shown(scorer)}, and importing {module} failed ({type(error).__name__}: "
+            f"{error}). Fix it, install it, or run in the folder that holds it."
+        ) from error
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise InputError(f"scorer is {shown(scorer)}, and {module} has no {name}.")
+        found = getattr(found, part)
+    return found
 
 
 def _load(folder: object, *, verify: object) -> StoredModel:
@@ -251,9 +286,14 @@ def _check_params(problem: str, kind: type[Recommender], params: Mapping[str, An
             raise InputError(f"{problem}: {name} is {shown(value)}.")
 
 
+def _without_code(params: Mapping[str, Any]) -> list[str]:
+    """Return the parameter whose value was saved without its code, if any."""
+    return [key for key, value in params.items() if isinstance(value, dict) and OWN in value]
+
+
 def _given_measure(params: Mapping[str, Any], scorer: object, where: str) -> dict[str, Any]:
     """Return the parameters of a stored recommender, with the given scorer if it needs one."""
-    own = [key for key, value in params.items() if isinstance(value, dict) and OWN in value]
+    own = _without_code(params)
     if not own:
         if scorer is not None:
             raise InputError(f"{where} was saved with its scorer. Load it without scorer=.")
@@ -261,7 +301,6 @@ def _given_measure(params: Mapping[str, Any], scorer: object, where: str) -> dic
     if scorer is None:
         raise InputError(
             f"{where} was saved without its scorer ({params[own[0]][OWN]}), which is Python code. "
-            "Pass it to surerec.load(folder, scorer=…). Such a model cannot be served or run on "
-            "Spark."
+            'Pass the object, or where to import it from: scorer="package.module:object".'
         )
     return {**params, own[0]: scorer}

@@ -41,12 +41,14 @@ from surerec.precedence import PrecedenceStatistics
 from surerec.recommenders import _wrapped_checks as checks
 from surerec.recommenders._estimator import OWN, Recommender, timed
 from surerec.recommenders._group_calibration import CalibratedGroups, Sample
+from surerec.recommenders._set_sizes import compare_sizes, warn_of_large_sets
 from surerec.recommenders._user_level import UserLevel, read_segments
 from surerec.recommenders._wrapped_checks import About, Covers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    import polars as pl
     from numpy.typing import NDArray
 
     from surerec.adapters import Adapter
@@ -79,7 +81,7 @@ class WrappedRecommender(Recommender):
         The fitted model.
     wrapped_ : object
         The wrapped model that serves: the given one after `calibrate`, a copy after `fit`.
-    covers_ : {"fit", "new-users"}
+    covers_ : {"both", "fit", "new-users"}
         The users whom the guarantee covers.
     threshold_ : {"rank", "score", "learned"}
         The threshold unit in use.
@@ -88,6 +90,9 @@ class WrappedRecommender(Recommender):
         users who chose between them; empty if they were not compared.
     calibration_ : CalibrationUsers
         The calibration users with their outcomes.
+    sizes_ : polars.DataFrame or None
+        Mean set sizes of the model and of popularity at the same guarantee, by confidence. It tells
+        whether the model is worth wrapping. None for a precision guarantee and for a loaded model.
     """
 
     _unfitted = (
@@ -111,6 +116,7 @@ class WrappedRecommender(Recommender):
     fallback: str | None = None
     name: str | None = None
     verbose: int = 0
+    sizes_: pl.DataFrame | None = field(init=False, default=None)
     _about: About = field(init=False)
     _adapted: tuple[tuple[Any, ...], Adapter] | None = field(init=False, default=None)
     _cuts_profiles: bool = field(init=False, default=False)
@@ -147,21 +153,20 @@ class WrappedRecommender(Recommender):
         self._validate()
         adapter, whole = self._adapter(), _interactions(data)
         covers = self._covers(adapter)
-        measure = WrappedMeasure(adapter, by_user=covers == "fit")
+        measure = WrappedMeasure(adapter, by_user=covers != "new-users")
         if not measure.refits:
             raise InputError(
                 f"{measure.name} is fitted already, and surerec cannot fit a copy. Call "
                 "calibrate(past, future)."
             )
-        if covers == "new-users" and not adapter.folds_in:
+        if covers != "fit" and not adapter.folds_in:
             checks.refuse_new_users(adapter)
         chosen, served, about = self._cut_apart(whole, covers)
         about = replace(about, knows_all=adapter.knows_all)
-        fitted = served
-        if covers == "new-users":
-            fitted = served.without_users(chosen.users)
-        elif self.window is None:
-            fitted = served.keeping(~chosen.future_rows())
+        fitted = served if self.window is not None else served.keeping(~chosen.future_rows())
+        if covers != "fit":
+            new = chosen.users[:: 2 if covers == "both" else 1]
+            fitted = fitted.without_users(new)
         with stage("learning"):
             known, scorer = self._fit_copy(measure, served, fitted)
         segments = read_segments(self.segments, user_segments, known.interactions)
@@ -199,11 +204,11 @@ class WrappedRecommender(Recommender):
             cases = profile_cases(whole, self.horizon, min_history=self.min_history)
             # At most half calibrate, so that calibration users resemble the other users of the fit.
             chosen = self._sampled(cases, at_most_half=True)
-            return chosen, whole, replace(about, set_aside=covers == "fit")
+            return chosen, whole, replace(about, set_aside=covers != "new-users")
         end = int(whole.times.max()) + 1
         begin = end - int(self.window * DAY)
         cases = window_cases(whole, begin, end, self.horizon, min_history=self.min_history)
-        chosen = self._sampled(cases, at_most_half=covers == "new-users")
+        chosen = self._sampled(cases, at_most_half=covers != "fit")
         about = replace(about, future=checks.days_from(begin, self.window, self.horizon))
         return chosen, whole.until(begin), about
 
@@ -259,7 +264,8 @@ class WrappedRecommender(Recommender):
         covers, in_fit = checks.who(adapter, known, self.covers)
         checks.check_catalogue(adapter, known, covers)
         cases = following_cases(known, later, self.horizon, min_history=self.min_history)
-        cases = cases[in_fit[cases.users] == (covers == "fit")]
+        if covers != "both":
+            cases = cases[in_fit[cases.users] == (covers == "fit")]
         if not len(cases):
             raise InputError(
                 f"No user with future items {'was' if covers == 'fit' else 'was not'} in the fit "
@@ -267,7 +273,7 @@ class WrappedRecommender(Recommender):
             )
         chosen = self._sampled(cases, at_most_half=False)
         statistics = on_catalogue(known, known, adapter.catalogue)
-        by_user, knows_all = covers == "fit", adapter.knows_all or covers == "new-users"
+        by_user, knows_all = covers != "new-users", adapter.knows_all or covers != "fit"
         scorer = of_fitted(
             adapter, statistics.interactions, in_fit, by_user=by_user, knows_all=knows_all
         )
@@ -293,6 +299,11 @@ class WrappedRecommender(Recommender):
                 f"{scorer.name} knows no future item of the calibration users. Check the item ids."
             )
         checks.refuse_constant(scorer, known, found.users)
+        self.sizes_ = None
+        if not find_guarantee(self.guarantee).tested:
+            with stage("comparing with popularity"):
+                self.sizes_ = compare_sizes(found, sample)
+            warn_of_large_sets(scorer.name, self.sizes_)
         self._sample, self._about = sample, about
         return self._fitted(known, scorer, found)
 
@@ -304,7 +315,7 @@ class WrappedRecommender(Recommender):
     def _measure(self) -> WrappedMeasure:
         adapter = self._adapter()
         covers = self._about.covers if self.__sklearn_is_fitted__() else self._covers(adapter)
-        return WrappedMeasure(adapter, by_user=covers == "fit")
+        return WrappedMeasure(adapter, by_user=covers != "new-users")
 
     def _adapter(self, *, again: bool = False) -> Adapter:
         """Return the adapter of the model; `again` adapts it once more, but not lists."""
@@ -323,10 +334,12 @@ class WrappedRecommender(Recommender):
         return kept[1]
 
     def _covers(self, adapter: Adapter) -> Covers:
-        """Return whom `fit` covers: users of the fit if the model stores them."""
+        """Return whom `fit` covers: all users if the model scores histories."""
         if self.covers is not None:
             return self.covers
-        return "fit" if adapter.knows_users else "new-users"
+        if self.refit:  # which moves calibration users into the fit
+            return "fit" if adapter.knows_users else "new-users"
+        return "both" if adapter.folds_in else "fit"
 
     def _default_name(self) -> str:
         return f"{find_guarantee(self.guarantee).prefix}-{self._measure().name}".lower()
@@ -343,7 +356,12 @@ class WrappedRecommender(Recommender):
         if self.covers is not None:
             check_choice("covers", self.covers, get_args(Covers))
         self._settings()
-        if check_flag("refit", self.refit) and self.window is None:
+        if check_flag("refit", self.refit) and self.covers == "both":
+            raise InputError(
+                "covers='both' cannot be combined with refit=True, as calibration users would "
+                "enter the fit. Pass covers='fit' or covers='new-users'."
+            )
+        if self.refit and self.window is None:
             raise InputError(
                 "refit=True needs window=. Without it the model would be refitted on its own "
                 "calibration items, and the guarantee would not hold."
@@ -448,7 +466,7 @@ class WrappedRecommender(Recommender):
             adapter = checks.same_kind(self.model, items.ids)
         adapter.given_name = self.name or adapter.given_name
         adapter.knows_all = self._about.knows_all
-        by_user = adapter.knows_users and self._about.covers == "fit"
+        by_user = adapter.knows_users and self._about.covers != "new-users"
         scorer = WrappedScorer(adapter, columns, rows, by_user=by_user, knows_all=adapter.knows_all)
         return self._completed(scorer, statistics)
 
@@ -478,11 +496,11 @@ def wrap(model: Any, **settings: Any) -> WrappedRecommender:
         cannot be column numbers raise an error; doubtful ones a warning
         (:class:`surerec.errors.AssumedIdsWarning`). With `fit`, `items` is the catalogue; by
         default all items of the data that the copy is fitted on.
-    covers : {"fit", "new-users"}, optional
-        The users whom the guarantee covers: users of the fit, or users whom the model scores by
-        their history only. By default, `calibrate` looks up the users of the past in `users`; a
-        model that stores no users is assumed to be fitted on the past. `fit` covers users of the
-        fit if the model stores them (matrix factorisation), else new users.
+    covers : {"both", "fit", "new-users"}, optional
+        The users whom the guarantee covers: users of the fit, users whom the model scores by their
+        history only, or both, each with their own thresholds. By default both, if the model scores
+        histories. `calibrate` looks up the users of the past in `users`; a model that stores no
+        users is assumed to be fitted on the past.
     guarantee : {"recall", "hit", "precision"} or GuaranteeKind, default="recall"
         The guarantee; see :class:`PopulationConformal`.
     horizon : float or int, default=0.4

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
 
-Covers = Literal["fit", "new-users"]
+Covers = Literal["both", "fit", "new-users"]
 _TRIED: Final = 100
 """Number of users whose items are looked up in the rankings of a model."""
 _LEAST: Final = 0.6
@@ -53,12 +53,13 @@ class About:
     def says(self, scorer: WrappedScorer) -> Statement:
         """Return the statement of guarantees: covered users and held-out interactions."""
         adapter, of_the_fit = scorer.adapter, self.covers == "fit"
+        new = "users" if self.covers == "both" else "users whom the model was not fitted on"
         coverage = UserCoverage(
-            users=adapter.covered_users if of_the_fit else "users whom the model was not fitted on",
+            users=adapter.covered_users if of_the_fit else new,
             assumes=self.assumes,
             in_fit=scorer.rows >= 0,
-            of_the_fit=of_the_fit,
-            set_aside=of_the_fit and self.set_aside,
+            of_the_fit=None if self.covers == "both" else of_the_fit,
+            set_aside=self.set_aside,
         )
         return Statement(coverage, self.future, adapter.lacking)
 
@@ -101,27 +102,26 @@ def who(
     A model that stores no users is assumed to be fitted on the past, unless `covers` is given.
     """
     if adapter.users is None:
+        if covers == "both":
+            raise InputError("covers='both' needs users=, the ids of the users of the fit.")
         chosen: Covers = covers or "fit"
         return chosen, np.full(past.n_users, chosen == "fit")
     in_fit = adapter.users.codes(past.users.ids) >= 0
     there = np.diff(past.offsets) > 0  # a past taken from larger data may have users without rows
     n_in, n_users = int((in_fit & there).sum()), int(there.sum())
-    if covers is None and 0 < n_in < n_users:
+    mixed = 0 < n_in < n_users
+    if mixed and not adapter.folds_in and covers is None:
         outside = past.users.ids.gather(np.flatnonzero(there & ~in_fit)[:3]).to_list()
-        such = f"such as {', '.join(map(repr, outside))}"
-        counted = f"{n_users - n_in:,} of the {n_users:,} users of the past"
-        if adapter.folds_in:
-            raise InputError(
-                f"{counted} were not in the fit of {adapter.name} by users=, {such}. Pass "
-                "covers='fit' or covers='new-users' to calibrate on one kind of users."
-            )
         warnings.warn(
-            f"{counted} have no scores, {such}. They do not calibrate and cannot be served.",
+            f"{n_users - n_in:,} of the {n_users:,} users of the past have no scores, such as "
+            f"{', '.join(map(repr, outside))}. They do not calibrate and cannot be served.",
             LeftOutWarning,
             stacklevel=3,
         )
     found: Covers = covers or ("fit" if n_in else "new-users")
-    if found == "new-users" and not adapter.folds_in:
+    if mixed and adapter.folds_in:
+        found = covers or "both"
+    if found != "fit" and not adapter.folds_in:
         refuse_new_users(adapter)
     return found, in_fit
 

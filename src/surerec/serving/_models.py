@@ -153,7 +153,7 @@ def report(live: Live) -> None:
         BY_USER_DAY.labels(f"{1 - epsilon:g}").set(1 - by_user_day[place])
 
 
-def load(folder: Path) -> ServedModel:
+def load(folder: Path, scorer: str | None = None) -> ServedModel:
     """Load the model of a folder, memory-mapped and with compiled kernels.
 
     Each worker verifies all checksums, because a worker may start long after the supervisor.
@@ -162,12 +162,16 @@ def load(folder: Path) -> ServedModel:
     ----------
     folder : path
         Folder of a saved model or of a live model.
+    scorer : str, optional
+        Where to import the scorer of a saved model from, as in :func:`surerec.load`.
     """
     if LiveFolder.is_live(folder):
+        if scorer is not None:
+            raise InputError(f"{folder} is a live model, which has its scorer. Omit --scorer.")
         return _load_live(folder)
     while True:
         card = read_card(folder)
-        recommenders = load_all(folder)
+        recommenders = load_all(folder, scorer=scorer)
         if read_card(folder) == card:  # otherwise the folder was saved meanwhile
             break
     if not recommenders:

@@ -108,7 +108,7 @@ class Service:
 
     def __init__(self, settings: ServerSettings, memory: int, number: int = 0) -> None:
         self.settings = settings
-        self.model = load(settings.model)
+        self.model = load(settings.model, settings.scorer)
         self.work = WorkQueue(settings.threads, settings.queue, settings.request_timeout)
         self.keyring = None if settings.keys is None else Keyring(KeyFile(settings.keys))
         self.rates = RateLimits(memory, settings.rate, settings.burst)
@@ -186,7 +186,7 @@ class Service:
         """
         async with self._one_load:
             try:
-                model = await asyncio.to_thread(load, self.settings.model)
+                model = await asyncio.to_thread(load, self.settings.model, self.settings.scorer)
             except (SurerecError, OSError, MemoryError) as error:
                 log(logging.ERROR, "model not loaded", reason=str(error))
                 SWAPS.labels("failed").inc()

@@ -42,6 +42,8 @@ class ServerSettings(BaseSettings):
 
     model: Path
     """The model folder, or a link to one."""
+    scorer: str | None = None
+    """Scorer that the folder was saved without, as package.module:object."""
     host: str = Field("127.0.0.1", min_length=1)
     """Address to listen on."""
     port: int = Field(8000, ge=0, le=65535)

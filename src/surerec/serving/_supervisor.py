@@ -180,7 +180,7 @@ class Supervisor:
         handlers = {signal.SIGTERM: stop, signal.SIGINT: stop, signal.SIGHUP: reload}
         before = {number: signal.signal(number, each) for number, each in handlers.items()}
         try:
-            model = load(self._settings.model)
+            model = load(self._settings.model, self._settings.scorer)
             self._shared["target"] = model.model_id.encode()
             model.close()
             del model

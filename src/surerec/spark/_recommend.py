@@ -39,9 +39,14 @@ _DDL = {pl.String: "string", pl.Float64: "double", pl.Boolean: "boolean"}
 
 
 @lru_cache(maxsize=2)
-def _model(folder: str, recommender: str | None, updated: float) -> Recommender:  # noqa: ARG001
+def _model(
+    folder: str,
+    recommender: str | None,
+    scorer: str | None,
+    updated: float,  # noqa: ARG001
+) -> Recommender:
     """Map a model once per worker, and again after it was replaced."""
-    return load(folder, recommender, verify=False)
+    return load(folder, recommender, scorer=scorer, verify=False)
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,7 @@ class _Recommend:
 
     folder: str
     recommender: str | None
+    scorer: str | None
     updated: float
     users: NDArray[np.int64] | None
     """User codes; None for all users."""
@@ -63,7 +69,7 @@ class _Recommend:
 
     def rows(self, block: int) -> pl.DataFrame:
         """Return the rows of one block of users or groups."""
-        model = _model(self.folder, self.recommender, self.updated).model_
+        model = _model(self.folder, self.recommender, self.scorer, self.updated).model_
         here = slice(block * self.at_once, min((block + 1) * self.at_once, self.n))
         if self.groups is not None:
             return model.group_rows(dict(self.groups[here]), self.options, self.group_guarantee)
@@ -96,6 +102,7 @@ def recommend_spark(
     groups: Any = None,
     group_guarantee: str | None = None,
     recommender: str | None = None,
+    scorer: str | None = None,
     **given: Unpack[RequestOptions],
 ) -> int:
     """Recommend to many users on Spark, and write a folder of Parquet files.
@@ -118,6 +125,8 @@ def recommend_spark(
         The group guarantee, as in :meth:`surerec.PopulationConformal.recommend`.
     recommender : str, optional
         Name in the model folder; the first one by default.
+    scorer : str, optional
+        Where executors import the scorer from, as in :func:`surerec.load`.
     **given
         Request options of :meth:`surerec.PopulationConformal.recommend_many`.
 
@@ -129,7 +138,7 @@ def recommend_spark(
     place, folder = follow(Path(output).absolute()), Path(model).absolute()
     if place.exists():
         raise InputError(f"{place} already exists; choose a new folder, or remove it.")
-    fitted = load(folder, recommender, verify=False)
+    fitted = load(folder, recommender, scorer=scorer, verify=False)
     options = fitted.model_.options(**given)
     codes, members = None, None
     if groups is None:
@@ -149,6 +158,7 @@ def recommend_spark(
         task = _Recommend(
             str(folder),
             recommender,
+            scorer,
             (folder / "manifest.json").stat().st_mtime,
             codes,
             n,
