@@ -261,6 +261,8 @@ class Adapter:
         Whether `items` are column numbers because no ids were given, so that they may be wrong.
     knows_users : bool
         Whether the model scores users of its fit by what it keeps of each.
+    uses_both : bool
+        Whether the model scores users of its fit by what it keeps of each and their history.
     folds_in : bool
         Whether the model scores histories of new users.
     can_fit : bool
@@ -286,6 +288,7 @@ class Adapter:
     users: IdMap | None = None
     assumes_ids: bool = False
     knows_users: bool = False
+    uses_both: bool = False
     folds_in: bool = True
     can_fit: bool = False
     knows_all: bool = False
@@ -339,6 +342,12 @@ class Adapter:
         array of float, n_users × n_items
         """
         return self._with_all_items(cast("Factors", self.arrays()).score_users(rows))
+
+    def score_both(
+        self, rows: NDArray[np.int64], histories: Sequence[NDArray[np.int64]]
+    ) -> NDArray[np.floating]:
+        """Score the catalogue for users of the fit, by row and history; called if `uses_both`."""
+        raise NotImplementedError
 
     def score_histories(self, histories: Sequence[NDArray[np.int64]]) -> NDArray[np.floating]:
         """Score the catalogue for new users by their histories; called if `folds_in`.
@@ -497,6 +506,36 @@ def ids_of(given: Iterable[Any] | None, n: int | None, noun: str, model: str) ->
         twice = ids.filter(ids.is_duplicated())[0]
         raise InputError(f"{noun}s= has {twice!r} twice. Pass a unique id for each {lines}.")
     return IdMap(ids, noun=noun)
+
+
+def own_ids(own: list[Any], given: Iterable[Any] | None, noun: str, model: str) -> IdMap:
+    """Return the ids that a model keeps itself, as integers if they are integers as text.
+
+    Given ids must contain them; they are not needed.
+
+    Examples
+    --------
+    >>> own_ids(["7", "12"], None, "item", "BPR").ids.to_list()
+    [7, 12]
+    >>> own_ids(["a", "b"], ["b", "c"], "item", "BPR")
+    Traceback (most recent call last):
+    surerec.errors.InputError: items= lacks 'a', which BPR was fitted on. Leave items= out, as the
+    model has its own ids.
+    """
+    found = ids_of(own, None, noun, model)
+    if found.ids.dtype == pl.String:
+        numbers = found.ids.cast(pl.Int64, strict=False)
+        if numbers.cast(pl.String).equals(found.ids):
+            found = IdMap(numbers, noun=noun)
+    if given is not None:
+        listed = ids_of(list(getattr(given, "external_ids", given)), None, noun, model)
+        lacking = np.flatnonzero(listed.codes(found.ids) < 0)
+        if len(lacking):
+            raise InputError(
+                f"{noun}s= lacks {found[int(lacking[0])]!r}, which {model} was fitted on. Leave "
+                f"{noun}s= out, as the model has its own ids."
+            )
+    return found
 
 
 def _series(given: Iterable[Any], noun: str) -> pl.Series:

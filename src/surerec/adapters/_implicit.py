@@ -147,22 +147,11 @@ class RecToolsAdapter(Adapter):
 
     def fitted_on(self, known: Interactions) -> Self:
         """Fit a copy on a Dataset of these rows, with weight 1 and without features."""
-        import pandas as pd  # noqa: PLC0415  # a dependency of RecTools
-        from rectools import Columns  # noqa: PLC0415
-        from rectools.dataset import Dataset  # noqa: PLC0415
-
         model = deepcopy(self.model)
         inner = vars(model)
         if "_model" in inner:  # implicit would start from fitted factors
             inner["_model"] = _cleared(inner["_model"])
-        owners = np.repeat(np.arange(known.n_users), np.diff(known.offsets))
-        rows = {
-            Columns.User: owners,
-            Columns.Item: known.item_codes.astype(np.int64),
-            Columns.Weight: np.ones(len(owners)),
-            Columns.Datetime: known.times.astype("datetime64[us]"),
-        }
-        dataset = Dataset.construct(pd.DataFrame(rows))
+        dataset = as_dataset(known)
         model.fit(dataset)
         columns = dataset.item_id_map.external_ids
         # Items without consumers have no column in the model; they come last, without a score.
@@ -172,6 +161,22 @@ class RecToolsAdapter(Adapter):
         fresh = self.around(model, self._to_form(model), items, users)
         fresh.folds_in = fresh.arrays().folds_in
         return fresh
+
+
+def as_dataset(known: Interactions) -> Any:
+    """Return interactions as a Dataset of RecTools by code, with weight 1."""
+    import pandas as pd  # noqa: PLC0415  # a dependency of RecTools
+    from rectools import Columns  # noqa: PLC0415
+    from rectools.dataset import Dataset  # noqa: PLC0415
+
+    owners = np.repeat(np.arange(known.n_users), np.diff(known.offsets))
+    rows = {
+        Columns.User: owners,
+        Columns.Item: known.item_codes.astype(np.int64),
+        Columns.Weight: np.ones(len(owners)),
+        Columns.Datetime: known.times.astype("datetime64[us]"),
+    }
+    return Dataset.construct(pd.DataFrame(rows))
 
 
 def _ease(model: Any) -> Form:
@@ -218,7 +223,7 @@ _KINDS: Final[dict[str, Callable[[Any], Form]]] = {
 
 def rectools_adapter(
     model: Any, items: Iterable[Any] | None = None, users: Iterable[Any] | None = None
-) -> RecToolsAdapter:
+) -> Adapter:
     """Return the adapter for the class of a RecTools model.
 
     Parameters
@@ -229,11 +234,16 @@ def rectools_adapter(
         For a fitted model, the id maps of its Dataset.
     """
     for each in type(model).__mro__:
+        if each.__name__ == "TransformerModelBase":
+            from surerec.adapters._transformers import TransformerAdapter  # noqa: PLC0415  # torch
+
+            return TransformerAdapter(model, items, users)
         if each.__name__ in _KINDS and each.__module__.startswith("rectools."):
             return RecToolsAdapter(model, _KINDS[each.__name__], items, users)
     raise InputError(
         f"{type(model).__name__} of RecTools cannot score all items. Pass one of "
-        f"{', '.join(_KINDS)}, or the frame that model.recommend returns."
+        f"{', '.join(_KINDS)}, SASRecModel, BERT4RecModel, or the frame that model.recommend "
+        "returns."
     )
 
 
