@@ -508,34 +508,36 @@ def ids_of(given: Iterable[Any] | None, n: int | None, noun: str, model: str) ->
     return IdMap(ids, noun=noun)
 
 
-def own_ids(own: list[Any], given: Iterable[Any] | None, noun: str, model: str) -> IdMap:
-    """Return the ids that a model keeps itself, as integers if they are integers as text.
-
-    Given ids must contain them; they are not needed.
+def own_ids(own: IdMap, given: Iterable[Any] | None, model: str) -> IdMap:
+    """Return the ids that a model keeps itself, then further given ids, which it cannot score.
 
     Examples
     --------
-    >>> own_ids(["7", "12"], None, "item", "BPR").ids.to_list()
-    [7, 12]
-    >>> own_ids(["a", "b"], ["b", "c"], "item", "BPR")
+    >>> own = IdMap(pl.Series([7, 12]), noun="item")
+    >>> own_ids(own, [12, 30, 7], "BPR").ids.to_list()
+    [7, 12, 30]
+    >>> own_ids(own, [12, 30], "BPR")
     Traceback (most recent call last):
-    surerec.errors.InputError: items= lacks 'a', which BPR was fitted on. Leave items= out, as the
+    surerec.errors.InputError: items= lacks items that BPR was trained on. Leave items= out, as the
     model has its own ids.
     """
-    found = ids_of(own, None, noun, model)
-    if found.ids.dtype == pl.String:
-        numbers = found.ids.cast(pl.Int64, strict=False)
-        if numbers.cast(pl.String).equals(found.ids):
-            found = IdMap(numbers, noun=noun)
-    if given is not None:
-        listed = ids_of(list(getattr(given, "external_ids", given)), None, noun, model)
-        lacking = np.flatnonzero(listed.codes(found.ids) < 0)
-        if len(lacking):
-            raise InputError(
-                f"{noun}s= lacks {found[int(lacking[0])]!r}, which {model} was fitted on. Leave "
-                f"{noun}s= out, as the model has its own ids."
-            )
-    return found
+    if given is None:
+        return own
+    listed = ids_of(list(getattr(given, "external_ids", given)), None, own.noun, model)
+    if (listed.codes(own.ids) < 0).any():
+        raise InputError(
+            f"{own.noun}s= lacks {own.noun}s that {model} was trained on. Leave {own.noun}s= out, "
+            "as the model has its own ids."
+        )
+    more = listed.ids.filter(pl.Series(own.codes(listed.ids) < 0))
+    return ids_of([*own.ids, *more], None, own.noun, model)
+
+
+def of_copy(own: Iterable[Any], known: IdMap) -> IdMap:
+    """Return the ids that a copy was fitted on, then the known ids that it does not have."""
+    codes = known.codes(own)
+    never = np.setdiff1d(np.arange(len(known)), codes)
+    return IdMap(known.ids.gather(np.append(codes, never)), noun=known.noun)
 
 
 def _series(given: Iterable[Any], noun: str) -> pl.Series:

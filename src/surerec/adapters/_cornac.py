@@ -9,9 +9,8 @@ import numpy as np
 from cornac.data import Dataset, SequentialDataset
 from cornac.models import NextBasketRecommender, NextItemRecommender, Recommender
 
-from surerec.adapters._adapter import Adapter, ItemItem, ids_of, own_ids
+from surerec.adapters._adapter import Adapter, ItemItem, ids_of, of_copy, own_ids
 from surerec.errors import InputError, NotFittedError
-from surerec.interactions import IdMap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -39,7 +38,10 @@ class CornacAdapter(Adapter):
     is_partial = True
 
     def __init__(
-        self, model: Any, items: Iterable[Any] | None = None, users: Iterable[Any] | None = None
+        self,
+        model: Any,
+        items: Iterable[Any] | None = None,
+        users: Iterable[Any] | None = None,  # noqa: ARG002  # the model has them
     ) -> None:
         if not isinstance(model, Recommender) or isinstance(model, NextBasketRecommender):
             raise InputError(
@@ -53,12 +55,11 @@ class CornacAdapter(Adapter):
         self.folds_in = (is_next or is_ease) and not self.uses_both
         if model.is_fitted:
             self.form = _as_form(model)
-            self.items = own_ids(
-                _in_order(model.iid_map, model.num_items), items, "item", self.name
-            )
-            own = _in_order(model.uid_map, model.num_users)
-            if users is not None or len(own) > 1:  # sessions may have no users
-                self.users = own_ids(own, users, "user", self.name)
+            own = ids_of(_in_order(model.iid_map, model.num_items), None, "item", self.name)
+            self.items = own_ids(own, items, self.name)
+            in_fit = _in_order(model.uid_map, model.num_users)
+            if len(in_fit) > 1:  # sessions may have no users
+                self.users = ids_of(in_fit, None, "user", self.name)
         elif items is not None:  # the catalogue for the fit of a copy
             self.items = ids_of(items, None, "item", self.name)
 
@@ -98,27 +99,25 @@ class CornacAdapter(Adapter):
     def _scores(self, requests: Sequence[tuple[Any, ...]]) -> NDArray[np.floating]:
         n_items = self.model.num_items  # some models also score items outside the fit
         with _LOCK:
-            found = [np.asarray(self.model.score(*each))[:n_items] for each in requests]
+            found = [np.ravel(self.model.score(*each))[:n_items] for each in requests]
         return self._with_all_items(np.stack(found))
 
     def fitted_on(self, known: Interactions) -> Self:
         """Fit a clone on ratings of 1, or on one session for each user."""
         model = self.model.clone()
-        owners = np.repeat(np.arange(known.n_users), np.diff(known.offsets)).tolist()
-        items, times = known.item_codes.tolist(), known.times.tolist()
+        owners = np.repeat(np.arange(known.n_users), np.diff(known.offsets))
+        users = known.users.ids.gather(owners).to_list()
+        items, times = known.items.ids.gather(known.item_codes).to_list(), known.times.tolist()
         if isinstance(model, NextItemRecommender):
-            rows = list(zip(owners, owners, items, times, strict=True))
+            rows = list(zip(users, users, items, times, strict=True))
             model.fit(SequentialDataset.from_usit(rows))
         else:
-            ones = [1.0] * len(owners)
-            model.fit(Dataset.from_uirt(list(zip(owners, items, ones, times, strict=True))))
-        codes = np.array(_in_order(model.iid_map, model.num_items), dtype=np.int64)
-        never = np.setdiff1d(np.arange(known.n_items), codes)  # they come last, without a score
-        catalogue = IdMap(known.items.ids.gather(np.append(codes, never)), noun="item")
-        users = IdMap(
-            known.users.ids.gather(_in_order(model.uid_map, model.num_users)), noun="user"
-        )
-        return self.around(model, _as_form(model), catalogue, users)
+            ones = [1.0] * len(users)
+            model.fit(Dataset.from_uirt(list(zip(users, items, ones, times, strict=True))))
+        # Items without consumers come last, without a score.
+        catalogue = of_copy(_in_order(model.iid_map, model.num_items), known.items)
+        in_fit = ids_of(_in_order(model.uid_map, model.num_users), None, "user", self.name)
+        return self.around(model, _as_form(model), catalogue, in_fit)
 
 
 def _as_form(model: Any) -> Form | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from surerec.adapters._adapter import Adapter, Factors, ItemItem, ids_of
+from surerec.adapters._adapter import Adapter, Factors, ItemItem, ids_of, of_copy
 from surerec.errors import InputError
 from surerec.interactions import IdMap
 
@@ -153,26 +153,24 @@ class RecToolsAdapter(Adapter):
             inner["_model"] = _cleared(inner["_model"])
         dataset = as_dataset(known)
         model.fit(dataset)
-        columns = dataset.item_id_map.external_ids
         # Items without consumers have no column in the model; they come last, without a score.
-        never = np.setdiff1d(np.arange(known.n_items), columns)
-        items = IdMap(known.items.ids.gather(np.append(columns, never)), noun="item")
-        users = IdMap(known.users.ids.gather(dataset.user_id_map.external_ids), noun="user")
+        items = of_copy(dataset.item_id_map.external_ids.tolist(), known.items)
+        users = ids_of(dataset.user_id_map.external_ids.tolist(), None, "user", self.name)
         fresh = self.around(model, self._to_form(model), items, users)
         fresh.folds_in = fresh.arrays().folds_in
         return fresh
 
 
 def as_dataset(known: Interactions) -> Any:
-    """Return interactions as a Dataset of RecTools by code, with weight 1."""
+    """Return interactions as a Dataset of RecTools, with weight 1."""
     import pandas as pd  # noqa: PLC0415  # a dependency of RecTools
     from rectools import Columns  # noqa: PLC0415
     from rectools.dataset import Dataset  # noqa: PLC0415
 
     owners = np.repeat(np.arange(known.n_users), np.diff(known.offsets))
     rows = {
-        Columns.User: owners,
-        Columns.Item: known.item_codes.astype(np.int64),
+        Columns.User: known.users.ids.gather(owners).to_numpy(),
+        Columns.Item: known.items.ids.gather(known.item_codes).to_numpy(),
         Columns.Weight: np.ones(len(owners)),
         Columns.Datetime: known.times.astype("datetime64[us]"),
     }

@@ -7,14 +7,16 @@ from copy import copy, deepcopy
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import polars as pl
 import torch
 from recbole.data.dataset import Dataset
 from recbole.data.interaction import Interaction
 from recbole.model.abstract_recommender import AbstractRecommender, SequentialRecommender
 from scipy.sparse import csr_matrix, issparse
 
-from surerec.adapters._adapter import Adapter, Factors, ItemItem, own_ids
+from surerec.adapters._adapter import Adapter, Factors, ItemItem, ids_of, own_ids
 from surerec.errors import InputError
+from surerec.interactions import IdMap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,9 +40,13 @@ class RecBoleAdapter(Adapter):
     """
 
     knows_all = True
+    is_partial = True
 
     def __init__(
-        self, model: Any, items: Iterable[Any] | None = None, users: Iterable[Any] | None = None
+        self,
+        model: Any,
+        items: Iterable[Any] | None = None,
+        users: Iterable[Any] | None = None,  # noqa: ARG002  # the dataset has them
     ) -> None:
         pair = model if isinstance(model, tuple) else (model,)
         kinds = (AbstractRecommender, Dataset)
@@ -50,15 +56,22 @@ class RecBoleAdapter(Adapter):
                 "and the dataset: wrap((model, dataset))."
             )
         self.model, (network, self._dataset) = model, pair
-        tokens = self._dataset.field2id_token
-        self.items = own_ids(tokens[self._dataset.iid_field][1:].tolist(), items, "item", self.name)
-        self.users = own_ids(tokens[self._dataset.uid_field][1:].tolist(), users, "user", self.name)
+        own = self._ids_of(self._dataset.iid_field, "item")
+        self._n_items = len(own) + 1
+        self.items = own_ids(own, items, self.name)
+        self.users = self._ids_of(self._dataset.uid_field, "user")
         self.form = _as_form(network)
         self.is_sequential = isinstance(network, SequentialRecommender)
         self.knows_users = not self.is_sequential and not isinstance(self.form, ItemItem)
         self.folds_in = isinstance(self.form, ItemItem) or _is_one_of(network, _OF_RATINGS)
         if self.form is None:
             self._prepare(network)
+
+    def _ids_of(self, field: str, noun: str) -> IdMap:
+        """Return tokens without padding; as integers if they all are, because tokens are text."""
+        tokens = ids_of(self._dataset.field2id_token[field][1:].tolist(), None, noun, self.name)
+        numbers = tokens.ids.cast(pl.Int64, strict=False)
+        return IdMap(numbers, noun=noun) if numbers.cast(pl.String).equals(tokens.ids) else tokens
 
     def _prepare(self, network: Any) -> None:
         """Copy the network, and find out by trial what it needs."""
@@ -76,7 +89,7 @@ class RecBoleAdapter(Adapter):
 
     def _try(self) -> NDArray[np.floating]:
         """Return some scores; by user and history if a sequential model needs both."""
-        first, history = np.arange(1), [np.arange(min(_FEW, len(self.catalogue)))]
+        first, history = np.arange(1), [np.arange(min(_FEW, self._n_items - 1))]
         try:
             if not self.is_sequential:
                 return self.score_users(first)
@@ -123,9 +136,9 @@ class RecBoleAdapter(Adapter):
             return super().score_histories(histories)
         if self.is_sequential:
             return self._scores(self._network, self._sequences(histories))
-        matrix = torch.zeros((len(histories), len(self.catalogue) + 1))
+        matrix = torch.zeros((len(histories), self._n_items))
         for row, history in enumerate(histories):
-            matrix[row, history + 1] = 1.0
+            matrix[row, self._known(history)] = 1.0
         of_these = copy(self._network)  # it shares the weights
         of_these.get_rating_matrix = lambda places: matrix[places.cpu()].to(of_these.device)
         places = torch.arange(len(histories))
@@ -137,13 +150,16 @@ class RecBoleAdapter(Adapter):
 
     def _sequences(self, histories: Sequence[NDArray[np.int64]]) -> Any:
         length = self._network.max_seq_length
-        last = [torch.as_tensor(history[-length:] + 1) for history in histories]
+        last = [self._known(history)[-length:] for history in histories]
         padded = torch.zeros((len(last), length), dtype=torch.int64)
         for row, sequence in enumerate(last):
             padded[row, : len(sequence)] = sequence
         lengths = torch.tensor([len(sequence) for sequence in last])
         network = self._network
         return Interaction({network.ITEM_SEQ: padded, network.ITEM_SEQ_LEN: lengths})
+
+    def _known(self, history: NDArray[np.int64]) -> torch.Tensor:
+        return torch.as_tensor(history[history < self._n_items - 1] + 1)
 
     def _scores(self, network: Any, asked: Any) -> NDArray[np.floating]:
         step = self._at_once or len(asked)
@@ -153,18 +169,17 @@ class RecBoleAdapter(Adapter):
                 self._of_block(network, asked[places[first : first + step]])
                 for first in range(0, len(asked), step)
             ]
-        return torch.cat(found).float().numpy()
+        return self._with_all_items(torch.cat(found).float().numpy())
 
     def _of_block(self, network: Any, asked: Any) -> torch.Tensor:
         asked = asked.to(network.device)
-        n_items = len(self.catalogue) + 1
         try:
             scores = network.full_sort_predict(asked)
         except NotImplementedError:  # a model of pairs of users and items
-            pairs = asked.repeat_interleave(n_items)
+            pairs = asked.repeat_interleave(self._n_items)
             pairs.update(self._dataset.get_item_feature().to(network.device).repeat(len(asked)))
             scores = network.predict(pairs)
-        return scores.view(-1, n_items)[:, 1:].cpu()
+        return scores.view(-1, self._n_items)[:, 1:].cpu()
 
 
 def _as_form(network: Any) -> Form | None:

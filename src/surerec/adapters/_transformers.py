@@ -5,22 +5,21 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Final, Self
 
-import numpy as np
 import torch
 from pytorch_lightning import seed_everything
 from pytorch_lightning.utilities.seed import isolate_rng
 
-from surerec.adapters._adapter import Adapter, ids_of, own_ids
+from surerec.adapters._adapter import Adapter, ids_of, of_copy, own_ids
 from surerec.adapters._implicit import as_dataset
 from surerec.errors import InputError, NotFittedError
-from surerec.interactions import IdMap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
-    from surerec.interactions import Interactions
+    from surerec.interactions import IdMap, Interactions
 
 _SEED: Final = 0  # of a copy's training
 _PADDING: Final = 0  # code of the padding item
@@ -49,20 +48,20 @@ class TransformerAdapter(Adapter):
                 "does not have. Wrap the frame that model.recommend returns."
             )
         if model.is_fitted:
-            self.items = own_ids(self._encode_items(), items, "item", self.name)
+            self.items = own_ids(self._encoded_items(), items, self.name)
             if users is not None:
                 listed = getattr(users, "external_ids", users)
                 self.users = ids_of(list(listed), None, "user", self.name)
         elif items is not None:  # the catalogue for the fit of a copy
             self.items = ids_of(items, None, "item", self.name)
 
-    def _encode_items(self) -> list[Any]:
+    def _encoded_items(self) -> IdMap:
         """Copy the network of a fitted model, and return the ids of its items."""
         self._network = deepcopy(self.model.torch_model).cpu().double().eval()
         with torch.no_grad():
             self._embeddings = self._network.item_model.get_all_embeddings()
-        found: list[Any] = self.model.data_preparator.get_known_item_ids().tolist()
-        return found
+        own = self.model.data_preparator.get_known_item_ids()
+        return ids_of(own.tolist(), None, "item", self.name)
 
     def check_fitted(self) -> None:
         """Raise if the model is not fitted."""
@@ -95,10 +94,8 @@ class TransformerAdapter(Adapter):
         with isolate_rng():
             seed_everything(_SEED, verbose=False)
             model.fit(dataset)
-        users = IdMap(known.users.ids.gather(dataset.user_id_map.external_ids), noun="user")
+        users = ids_of(dataset.user_id_map.external_ids.tolist(), None, "user", self.name)
         fresh = self.around(model, None, known.items, users)
-        codes = np.array(fresh._encode_items(), dtype=np.int64)  # noqa: SLF001
         # Items that only the dropped start of long histories has come last, without a score.
-        never = np.setdiff1d(np.arange(known.n_items), codes)
-        fresh.items = IdMap(known.items.ids.gather(np.append(codes, never)), noun="item")
+        fresh.items = of_copy(fresh._encoded_items().ids, known.items)  # noqa: SLF001
         return fresh
