@@ -87,7 +87,7 @@ def main() -> None:
     columns = model.catalogue.codes(statistics.interactions.items.ids)
     counts = np.empty(len(columns))
     counts[columns] = statistics.support
-    popular = adapt(ItemItem.constant(counts), model.catalogue)
+    popular = adapt(ItemItem.constant(counts), model.catalogue.ids)
     print(f"{films!r}: {given.model}, {given.splits} splits")
     print(
         "| users | nominal recall | observed | items | popularity's items |\n|---|---|---|---|---|"

@@ -221,7 +221,7 @@ _KINDS: Final[dict[str, Callable[[Any], Form]]] = {
 
 def rectools_adapter(
     model: Any, items: Iterable[Any] | None = None, users: Iterable[Any] | None = None
-) -> Adapter:
+) -> RecToolsAdapter:
     """Return the adapter for the class of a RecTools model.
 
     Parameters
@@ -232,10 +232,6 @@ def rectools_adapter(
         For a fitted model, the id maps of its Dataset.
     """
     for each in type(model).__mro__:
-        if each.__name__ == "TransformerModelBase":
-            from surerec.adapters._transformers import TransformerAdapter  # noqa: PLC0415  # torch
-
-            return TransformerAdapter(model, items, users)
         if each.__name__ in _KINDS and each.__module__.startswith("rectools."):
             return RecToolsAdapter(model, _KINDS[each.__name__], items, users)
     raise InputError(

@@ -304,9 +304,13 @@ _LIBRARIES: Final = {
     "implicit": ("surerec.adapters._implicit", "ImplicitAdapter"),
     "lenskit": ("surerec.adapters._lenskit", "LensKitAdapter"),
     "recbole": ("surerec.adapters._recbole", "RecBoleAdapter"),
+    "rectools.models.nn.transformers": ("surerec.adapters._transformers", "TransformerAdapter"),
     "rectools": ("surerec.adapters._implicit", "rectools_adapter"),
 }
-"""Module and factory of each library's adapter; called with a model, items and users."""
+"""Module and factory of each library's adapter, by the module of a model's class.
+
+The factory is called with a model, items and users.
+"""
 
 
 def adapt(
@@ -348,11 +352,10 @@ def adapt(
     if not isinstance(model, type):
         first = model[0] if isinstance(model, tuple) and model else model  # of RecBole: a pair
         for each in type(first).__mro__:
-            library = each.__module__.partition(".")[0]
-            if library in _LIBRARIES:
-                module, name = _LIBRARIES[library]
-                made: Adapter = getattr(import_module(module), name)(model, items, users)
-                return made
+            for library, (module, name) in _LIBRARIES.items():
+                if f"{each.__module__}.".startswith(f"{library}."):
+                    made: Adapter = getattr(import_module(module), name)(model, items, users)
+                    return made
         if callable(getattr(model, "score", None)) or (
             callable(model) and not hasattr(model, "fit")
         ):

@@ -12,7 +12,6 @@ import torch
 from recbole.data.dataset import Dataset
 from recbole.data.interaction import Interaction
 from recbole.model.abstract_recommender import AbstractRecommender, SequentialRecommender
-from scipy.sparse import csr_matrix, issparse
 
 from surerec.adapters._adapter import Adapter, Factors, ItemItem, ids_of, own_ids
 from surerec.errors import InputError
@@ -193,9 +192,8 @@ def _as_form(network: Any) -> Form | None:
         weights = network.w
     else:
         return None
-    return ItemItem(
-        csr_matrix(weights)[1:, 1:] if issparse(weights) else np.asarray(weights)[1:, 1:]
-    )
+    kept = weights.tocsr() if hasattr(weights, "tocsr") else np.asarray(weights)
+    return ItemItem(kept[1:, 1:])
 
 
 def _is_one_of(network: Any, names: frozenset[str]) -> bool:

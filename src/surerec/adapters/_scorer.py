@@ -104,10 +104,11 @@ class WrappedScorer(Scorer):
 
     def _of_users(self, rows: NDArray[np.int64], queries: Sequence[Query]) -> NDArray[np.floating]:
         """Score the queries of users of the fit."""
+        in_fit = np.flatnonzero(rows >= 0)
         if not self.adapter.uses_both:
-            return self.adapter.score_users(rows[rows >= 0])
-        histories = [self.columns[queries[place].history] for place in np.flatnonzero(rows >= 0)]
-        return self.adapter.score_both(rows[rows >= 0], histories)
+            return self.adapter.score_users(rows[in_fit])
+        histories = [self.columns[queries[place].history] for place in in_fit.tolist()]
+        return self.adapter.score_both(rows[in_fit], histories)
 
     def _row(self, query: Query) -> int:
         return int(self.rows[query.user]) if self.by_user and query.user is not None else -1
