@@ -15,7 +15,7 @@ help:
 	@echo "make test-slow  the slower tests, which make test leaves out"
 	@echo "make test-full  the same with all that takes minutes, the adapters' tests and the fuzzer"
 	@echo "make test-floors  the same with the lowest versions that pyproject.toml allows"
-	@echo "make test-adapters  the tests of wrapped RecTools and LensKit, in an environment each: minutes"
+	@echo "make test-adapters  the tests of wrapped RecTools, LensKit, RecBole and Cornac, in an environment each: minutes"
 	@echo "make check   lint, format, types and import contracts"
 	@echo "make docs    build the documentation site, in site/; open site/index.html from the disk"
 	@echo "make package build the wheel, and run the README's example from it in an empty environment"
@@ -52,10 +52,12 @@ test-floors: $(FLOORS)/.dev
 		--numprocesses auto --maxprocesses 4 --dist loadfile
 
 # The libraries want different versions of numpy and implicit, so each has an environment.
-# LensKit brings torch: TORCH=torch==2.13.0 takes that one, for instance because it is at hand.
-test-adapters: .venv-rectools/.tests .venv-lenskit/.tests
-	.venv-rectools/bin/python -m pytest tests/adapters/test_rectools.py
+# All bring torch: TORCH=torch==2.13.0 takes that one, for instance because it is at hand.
+test-adapters: .venv-rectools/.tests .venv-lenskit/.tests .venv-recbole/.tests .venv-cornac/.tests
+	.venv-rectools/bin/python -m pytest tests/adapters/test_rectools.py tests/adapters/test_rectools_transformers.py
 	.venv-lenskit/bin/python -m pytest tests/adapters/test_lenskit.py
+	.venv-recbole/bin/python -m pytest tests/adapters/test_recbole.py
+	.venv-cornac/bin/python -m pytest tests/adapters/test_cornac.py
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -89,7 +91,7 @@ bench-full: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.run --full --time-limit 1200
 
 clean:
-	rm -rf site dist $(VENV) .venv-rectools .venv-lenskit .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf site dist $(VENV) .venv-rectools .venv-lenskit .venv-recbole .venv-cornac .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src -name '*.nb[ic]' -delete  # compiled kernels: numba looks only at the called one's file
 
 # A stamp stands for an environment that was completed; it is stale when pyproject.toml changed.
@@ -133,11 +135,23 @@ $(FLOORS)/.dev: pyproject.toml
 .venv-rectools/.tests: pyproject.toml
 	$(PYTHON) -m venv .venv-rectools
 	.venv-rectools/bin/python -m pip install --quiet --disable-pip-version-check pytest hypothesis \
-		--editable '.[rectools]' 'rectools[lightfm]'
+		--editable '.[rectools]' 'rectools[lightfm,torch]' '$(TORCH)'
 	@touch $@
 
 .venv-lenskit/.tests: pyproject.toml
 	$(PYTHON) -m venv .venv-lenskit
 	.venv-lenskit/bin/python -m pip install --quiet --disable-pip-version-check pytest hypothesis \
 		--editable '.[lenskit]' '$(TORCH)'
+	@touch $@
+
+.venv-recbole/.tests: pyproject.toml
+	$(PYTHON) -m venv .venv-recbole
+	.venv-recbole/bin/python -m pip install --quiet --disable-pip-version-check pytest hypothesis \
+		--editable '.[recbole]' '$(TORCH)'
+	@touch $@
+
+.venv-cornac/.tests: pyproject.toml
+	$(PYTHON) -m venv .venv-cornac
+	.venv-cornac/bin/python -m pip install --quiet --disable-pip-version-check pytest hypothesis \
+		--editable '.[cornac]' '$(TORCH)'
 	@touch $@

@@ -10,9 +10,12 @@ if TYPE_CHECKING:
 
 # Examples of these are run where the library is installed; any other import that fails is a fault.
 _NEEDS = {
+    "cornac": "adapters/_cornac.py",
     "implicit": "adapters/_implicit.py",
     "lenskit": "adapters/_lenskit.py",
     "pyspark": "spark",
+    "pytorch_lightning": "adapters/_transformers.py",
+    "recbole": "adapters/_recbole.py",
 }
 collect_ignore = [
     f"src/surerec/{where}" for library, where in _NEEDS.items() if find_spec(library) is None

@@ -261,6 +261,8 @@ class Adapter:
         Whether `items` are column numbers because no ids were given, so that they may be wrong.
     knows_users : bool
         Whether the model scores users of its fit by what it keeps of each.
+    uses_both : bool
+        Whether the model scores users of its fit by what it keeps of each and their history.
     folds_in : bool
         Whether the model scores histories of new users.
     can_fit : bool
@@ -286,6 +288,7 @@ class Adapter:
     users: IdMap | None = None
     assumes_ids: bool = False
     knows_users: bool = False
+    uses_both: bool = False
     folds_in: bool = True
     can_fit: bool = False
     knows_all: bool = False
@@ -339,6 +342,12 @@ class Adapter:
         array of float, n_users × n_items
         """
         return self._with_all_items(cast("Factors", self.arrays()).score_users(rows))
+
+    def score_both(
+        self, rows: NDArray[np.int64], histories: Sequence[NDArray[np.int64]]
+    ) -> NDArray[np.floating]:
+        """Score the catalogue for users of the fit, by row and history; called if `uses_both`."""
+        raise NotImplementedError
 
     def score_histories(self, histories: Sequence[NDArray[np.int64]]) -> NDArray[np.floating]:
         """Score the catalogue for new users by their histories; called if `folds_in`.
@@ -497,6 +506,38 @@ def ids_of(given: Iterable[Any] | None, n: int | None, noun: str, model: str) ->
         twice = ids.filter(ids.is_duplicated())[0]
         raise InputError(f"{noun}s= has {twice!r} twice. Pass a unique id for each {lines}.")
     return IdMap(ids, noun=noun)
+
+
+def own_ids(own: IdMap, given: Iterable[Any] | None, model: str) -> IdMap:
+    """Return the ids that a model keeps itself, then further given ids, which it cannot score.
+
+    Examples
+    --------
+    >>> own = IdMap(pl.Series([7, 12]), noun="item")
+    >>> own_ids(own, [12, 30, 7], "BPR").ids.to_list()
+    [7, 12, 30]
+    >>> own_ids(own, [12, 30], "BPR")
+    Traceback (most recent call last):
+    surerec.errors.InputError: items= lacks items that BPR was trained on. Leave items= out, as the
+    model has its own ids.
+    """
+    if given is None:
+        return own
+    listed = ids_of(list(getattr(given, "external_ids", given)), None, own.noun, model)
+    if (listed.codes(own.ids) < 0).any():
+        raise InputError(
+            f"{own.noun}s= lacks {own.noun}s that {model} was trained on. Leave {own.noun}s= out, "
+            "as the model has its own ids."
+        )
+    more = listed.ids.filter(pl.Series(own.codes(listed.ids) < 0))
+    return ids_of([*own.ids, *more], None, own.noun, model)
+
+
+def of_copy(own: Iterable[Any], known: IdMap) -> IdMap:
+    """Return the ids that a copy was fitted on, then the known ids that it does not have."""
+    codes = known.codes(own)
+    never = np.setdiff1d(np.arange(len(known)), codes)
+    return IdMap(known.ids.gather(np.append(codes, never)), noun=known.noun)
 
 
 def _series(given: Iterable[Any], noun: str) -> pl.Series:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from surerec.adapters._adapter import Adapter, Factors, ItemItem, ids_of
+from surerec.adapters._adapter import Adapter, Factors, ItemItem, ids_of, of_copy
 from surerec.errors import InputError
 from surerec.interactions import IdMap
 
@@ -147,31 +147,34 @@ class RecToolsAdapter(Adapter):
 
     def fitted_on(self, known: Interactions) -> Self:
         """Fit a copy on a Dataset of these rows, with weight 1 and without features."""
-        import pandas as pd  # noqa: PLC0415  # a dependency of RecTools
-        from rectools import Columns  # noqa: PLC0415
-        from rectools.dataset import Dataset  # noqa: PLC0415
-
         model = deepcopy(self.model)
         inner = vars(model)
         if "_model" in inner:  # implicit would start from fitted factors
             inner["_model"] = _cleared(inner["_model"])
-        owners = np.repeat(np.arange(known.n_users), np.diff(known.offsets))
-        rows = {
-            Columns.User: owners,
-            Columns.Item: known.item_codes.astype(np.int64),
-            Columns.Weight: np.ones(len(owners)),
-            Columns.Datetime: known.times.astype("datetime64[us]"),
-        }
-        dataset = Dataset.construct(pd.DataFrame(rows))
+        dataset = as_dataset(known)
         model.fit(dataset)
-        columns = dataset.item_id_map.external_ids
         # Items without consumers have no column in the model; they come last, without a score.
-        never = np.setdiff1d(np.arange(known.n_items), columns)
-        items = IdMap(known.items.ids.gather(np.append(columns, never)), noun="item")
-        users = IdMap(known.users.ids.gather(dataset.user_id_map.external_ids), noun="user")
+        items = of_copy(dataset.item_id_map.external_ids.tolist(), known.items)
+        users = ids_of(dataset.user_id_map.external_ids.tolist(), None, "user", self.name)
         fresh = self.around(model, self._to_form(model), items, users)
         fresh.folds_in = fresh.arrays().folds_in
         return fresh
+
+
+def as_dataset(known: Interactions) -> Any:
+    """Return interactions as a Dataset of RecTools, with weight 1."""
+    import pandas as pd  # noqa: PLC0415  # a dependency of RecTools
+    from rectools import Columns  # noqa: PLC0415
+    from rectools.dataset import Dataset  # noqa: PLC0415
+
+    owners = np.repeat(np.arange(known.n_users), np.diff(known.offsets))
+    rows = {
+        Columns.User: known.users.ids.gather(owners).to_numpy(),
+        Columns.Item: known.items.ids.gather(known.item_codes).to_numpy(),
+        Columns.Weight: np.ones(len(owners)),
+        Columns.Datetime: known.times.astype("datetime64[us]"),
+    }
+    return Dataset.construct(pd.DataFrame(rows))
 
 
 def _ease(model: Any) -> Form:
@@ -233,7 +236,8 @@ def rectools_adapter(
             return RecToolsAdapter(model, _KINDS[each.__name__], items, users)
     raise InputError(
         f"{type(model).__name__} of RecTools cannot score all items. Pass one of "
-        f"{', '.join(_KINDS)}, or the frame that model.recommend returns."
+        f"{', '.join(_KINDS)}, SASRecModel, BERT4RecModel, or the frame that model.recommend "
+        "returns."
     )
 
 

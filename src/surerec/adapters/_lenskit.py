@@ -11,7 +11,7 @@ import polars as pl
 from lenskit.data import ItemList, Vocabulary, from_interactions_df
 from lenskit.training import TrainingOptions
 
-from surerec.adapters._adapter import Adapter, Factors, ItemItem, ids_of
+from surerec.adapters._adapter import Adapter, Factors, ItemItem, ids_of, own_ids
 from surerec.errors import InputError, NotFittedError
 from surerec.interactions import IdMap
 
@@ -69,25 +69,11 @@ class LensKitAdapter(Adapter):
             self.form = as_form(scorer)
             self.items, self.users = own, _vocabulary(model, "user")
             self.folds_in = self.folds_in and self.scores_a_history()
-            self._check_given(own, items, users)
+            self.items = own_ids(own, items, self.name)
+            if users is not None and self.users is None:
+                self.users = ids_of(users, None, "user", self.name)
         elif items is not None:  # the catalogue for the training of a copy
             self.items = ids_of(items, None, "item", self.name)
-
-    def _check_given(
-        self, own: IdMap, items: Iterable[Any] | None, users: Iterable[Any] | None
-    ) -> None:
-        """Set the given ids where the pipeline has none."""
-        if items is not None:
-            given = ids_of(items, None, "item", self.name)
-            if (given.codes(own.ids) < 0).any():
-                raise InputError(
-                    f"items= lacks items that {self.name} was trained on. Leave items= out, as a "
-                    "pipeline has its own ids."
-                )
-            more = given.ids.filter(pl.Series(own.codes(given.ids) < 0))
-            self.items = ids_of([*own.ids, *more], None, "item", self.name)
-        if users is not None and self.users is None:
-            self.users = ids_of(users, None, "user", self.name)
 
     @property
     def own_name(self) -> str:

@@ -302,11 +302,17 @@ def _behind(
 
 
 _LIBRARIES: Final = {
+    "cornac": ("surerec.adapters._cornac", "CornacAdapter"),
     "implicit": ("surerec.adapters._implicit", "ImplicitAdapter"),
     "lenskit": ("surerec.adapters._lenskit", "LensKitAdapter"),
+    "recbole": ("surerec.adapters._recbole", "RecBoleAdapter"),
+    "rectools.models.nn.transformers": ("surerec.adapters._transformers", "TransformerAdapter"),
     "rectools": ("surerec.adapters._implicit", "rectools_adapter"),
 }
-"""Module and factory of each library's adapter; called with a model, items and users."""
+"""Module and factory of each library's adapter, by the module of a model's class.
+
+The factory is called with a model, items and users.
+"""
 
 
 def adapt(
@@ -317,7 +323,8 @@ def adapt(
     Parameters
     ----------
     model : object
-        A model of implicit or RecTools, a LensKit pipeline, :class:`Factors`, :class:`ItemItem`, an
+        A model of implicit, RecTools or Cornac, a LensKit pipeline, ``(model, dataset)`` of
+        RecBole, :class:`Factors`, :class:`ItemItem`, an
         object with ``score(history)``, a function from histories to scores, or a frame or file of
         ``user_id``, ``item_id`` and ``score``. An adapter is returned unchanged.
     items, users : iterable of ids, optional
@@ -345,21 +352,22 @@ def adapt(
             )
         return ListsAdapter(model if isinstance(model, ScoredLists) else read_lists(model))
     if not isinstance(model, type):
-        for each in type(model).__mro__:
-            library = each.__module__.partition(".")[0]
-            if library in _LIBRARIES:
-                module, name = _LIBRARIES[library]
-                made: Adapter = getattr(import_module(module), name)(model, items, users)
-                return made
+        first = model[0] if isinstance(model, tuple) and model else model  # of RecBole: a pair
+        for each in type(first).__mro__:
+            for library, (module, name) in _LIBRARIES.items():
+                if f"{each.__module__}.".startswith(f"{library}."):
+                    made: Adapter = getattr(import_module(module), name)(model, items, users)
+                    return made
         if callable(getattr(model, "score", None)) or (
             callable(model) and not hasattr(model, "fit")
         ):
             return OwnAdapter(model, items, users)
     what = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
     raise InputError(
-        f"{what} cannot be wrapped. Pass a model of implicit (ALS, BPR, LMF, item-item) or "
-        "RecTools, a LensKit pipeline, an object with score(history), a function from histories to "
-        "scores, or a frame or file of user_id, item_id and score."
+        f"{what} cannot be wrapped. Pass a model of implicit (ALS, BPR, LMF, item-item), RecTools "
+        "or Cornac, a LensKit pipeline, (model, dataset) of RecBole, an object with "
+        "score(history), a function from histories to scores, or a frame or file of user_id, "
+        "item_id and score."
     )
 
 

@@ -95,12 +95,20 @@ class WrappedScorer(Scorer):
             )
         found = np.empty((len(queries), len(self.columns)))
         if known.any():
-            found[known] = self._by_code(self.adapter.score_users(rows[known]))
+            found[known] = self._by_code(self._of_users(rows, queries))
         if not known.all():
             places = np.flatnonzero(~known).tolist()
             histories = [self.columns[queries[place].history] for place in places]
             found[~known] = self._by_code(self.adapter.score_histories(histories))
         return found
+
+    def _of_users(self, rows: NDArray[np.int64], queries: Sequence[Query]) -> NDArray[np.floating]:
+        """Score the queries of users of the fit."""
+        in_fit = np.flatnonzero(rows >= 0)
+        if not self.adapter.uses_both:
+            return self.adapter.score_users(rows[in_fit])
+        histories = [self.columns[queries[place].history] for place in in_fit.tolist()]
+        return self.adapter.score_both(rows[in_fit], histories)
 
     def _row(self, query: Query) -> int:
         return int(self.rows[query.user]) if self.by_user and query.user is not None else -1

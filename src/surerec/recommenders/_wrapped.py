@@ -486,9 +486,10 @@ def wrap(model: Any, **settings: Any) -> WrappedRecommender:
     Parameters
     ----------
     model : object
-        A model of implicit (ALS, BPR, LMF, item-item), RecTools or LensKit; arrays in
-        :class:`surerec.adapters.Factors` or :class:`surerec.adapters.ItemItem`; an object with
-        ``score(history)``; a function that returns scores for one history or a list of them; or a
+        A model of implicit (ALS, BPR, LMF, item-item), RecTools, LensKit or Cornac;
+        ``(model, dataset)`` of RecBole; arrays in :class:`surerec.adapters.Factors` or
+        :class:`surerec.adapters.ItemItem`; an object with ``score(history)``; a
+        function that returns scores for one history or a list of them; or a
         frame or file of ``user_id``, ``item_id`` and ``score``, complete or with each user's best
         items. Histories are lists of item ids in time order; scores are in the order of `items`.
     items, users : iterable of ids, optional
