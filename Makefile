@@ -84,7 +84,7 @@ fuzz: $(VENV)/.dev
 	$(BIN)/python -m fuzz.run
 
 results: $(VENV)/.bench
-	$(BIN)/python -m checks.results $(NAME) $(if $(FULL),--full)
+	$(BIN)/python -m benchmarks.renew $(NAME) $(if $(FULL),--full)
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.run

@@ -140,7 +140,8 @@ class Study:
                 self.data, recipe_of(name), guarantee="precision", significances=levels,
                 n_splits=n, max_users=self.given.users, diagnose=False,
             ).table().select(
-                (1 - pl.col("epsilon")).alias("nominal"), (1 - pl.col("observed")).alias("observed"),
+                (1 - pl.col("epsilon")).alias("nominal"),
+                (1 - pl.col("observed")).alias("observed"),
                 "standard_error", "size", "served", "n_splits",
             )
             for name in self.given.measures

@@ -11,6 +11,13 @@ SITE = ROOT / "site" / "index.html"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
+def test_a_page_has_one_title_its_heading():
+    yaml = pytest.importorskip("yaml", reason="it reads mkdocs.yml: pip install pyyaml")
+    nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
+    named = [page for section in nav if isinstance(section, dict) for page in section.values()]
+    assert all(isinstance(page, str) for pages in named for page in pages)
+
+
 def test_the_search_needs_no_server_and_no_net():
     yaml = pytest.importorskip("yaml", reason="it reads mkdocs.yml: pip install pyyaml")
     config = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
