@@ -1,9 +1,10 @@
 """Measured numbers: ``docs/results/results.json`` has them, and the pages show them.
 
 ``python -m benchmarks.renew [NAME …] [--full]`` (``make results``) runs the commands that took at
-most three minutes, those of the named claims, or all of them. It takes the numbers out of what they print,
-and writes them into the file and the pages. A page shows a number before a marker such as
-``<!--hits/ml-1m/items-->``, and a table between ``<!--table hits-->`` and ``<!--end-->``.
+most three minutes, those of the named claims, or all of them. It takes the numbers out of what they
+print, and writes them into the file and the pages. A page shows a number before a marker such as
+``<!--hits/movielens-1m-0.2/items-->``, and a table between ``<!--table hits-->`` and
+``<!--end-->``. Forges and the site hide the markers, so that pages are read as they are.
 """
 
 from __future__ import annotations
@@ -149,6 +150,8 @@ def main() -> int:
     parser.add_argument("--pages", action="store_true", help="write the pages only")
     given = parser.parse_args()
     claims, failed = load(), 0
+    if unknown := ", ".join(set(given.names) - set(claims)):
+        parser.error(f"no claim is called {unknown}; there are {', '.join(claims)}")
     todo = [] if given.pages else list(chosen(claims, given.names, full=given.full))
     for number, each in enumerate(todo, start=1):
         print(f"[{number}/{len(todo)}, {each['seconds']} s] {each['command']}", flush=True)
