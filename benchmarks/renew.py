@@ -67,12 +67,12 @@ def slug(label: str) -> str:
 def shown(claims: dict[str, Any], address: str, form: str | None = None) -> str:
     """Return the number at ``claim/row/column``, in the form of its column or another."""
     name, row_name, column_name = address.split("/")
-    claim = claims[name]
-    (row,) = (row for label, row in rows_of(claim).items() if slug(label) == row_name)
+    claim = claims.get(name, {"measured": [], "columns": {}})
+    rows = [row for label, row in rows_of(claim).items() if slug(label) == row_name]
     places = [n for n, column in enumerate(claim["columns"]) if slug(column) == column_name]
-    (place,) = places
-    known = list(claim["columns"].values())[place]
-    return format(row["values"][place], form or known)
+    if len(rows) != 1 or len(places) != 1:
+        raise LookupError(f"{address} is not one number of {FILE.name}")
+    return format(rows[0]["values"][places[0]], form or [*claim["columns"].values()][places[0]])
 
 
 def table(claim: dict[str, Any]) -> str:
