@@ -5,7 +5,7 @@ FLOORS ?= .venv-floors
 TORCH ?= torch
 BIN := $(VENV)/bin
 
-.PHONY: help demo serve test test-slow test-full test-floors test-adapters check docs package format spark fuzz bench bench-full bench-spark clean
+.PHONY: help demo serve test test-slow test-full test-floors test-adapters check docs package format spark fuzz results bench bench-full bench-spark clean
 
 help:
 	@echo "make demo    set everything up and run the main job on real data"
@@ -23,6 +23,7 @@ help:
 	@echo "make spark   add pyspark, so that make test runs the Spark tests too (they need Java 17)"
 	@echo "make fuzz    try to crash it, or to make it lie: minutes"
 	@echo "make bench   speed and memory against peers, as ratios: minutes (bench-full: up to 25M rows)"
+	@echo "make results measure the numbers of the documents again: minutes (FULL=1: all; NAME=hits: one claim)"
 	@echo "make clean   remove .venv and caches"
 
 demo: $(VENV)/.core
@@ -83,6 +84,9 @@ bench-spark: $(VENV)/.spark
 
 fuzz: $(VENV)/.dev
 	$(BIN)/python -m fuzz.run
+
+results: $(VENV)/.bench
+	$(BIN)/python -m benchmarks.renew $(NAME) $(if $(FULL),--full)
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.run

@@ -1,8 +1,8 @@
 """Tables of docs/results/index.md, beside those of ``benchmarks.new_users``.
 
-``python -m benchmarks.guarantees ml-1m [--tables misses sizes per_user hits calendar slates
-probabilities lists] [--measures CM12 als]`` prints each table. ``drifting`` is synthetic data that
-drift. Seeds are fixed: the same command prints the same numbers.
+``python -m benchmarks.guarantees ml-1m [--tables misses sizes per_user hits precision calendar
+slates probabilities lists] [--measures CM12 als]`` prints each table. ``drifting`` is synthetic
+data that drift. Seeds are fixed: the same command prints the same numbers.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from surerec.evaluation import (
     TemporalSplit,
     backtest,
     item_reliability,
+    new_user_test,
     risk_curve,
 )
 from surerec.measures import OwnMeasure, Query, Scorer, as_measure
@@ -130,6 +131,21 @@ class Study:
             for name, outcomes in self.observed(5, "popularity")
         ]
 
+    def precision(self) -> list[pl.DataFrame]:
+        """Compute the precision of what new users are shown, its length, and the users served."""
+        levels, n = (0.8, 0.7, 0.5), self.given.splits
+        return [
+            new_user_test(
+                self.data, recipe_of(name), guarantee="precision", significances=levels,
+                n_splits=n, max_users=self.given.users, diagnose=False,
+            ).table().select(
+                (1 - pl.col("epsilon")).alias("nominal"),
+                (1 - pl.col("observed")).alias("observed"),
+                "standard_error", "size", "served", "n_splits",
+            )
+            for name in self.given.measures
+        ]  # fmt: skip
+
     def calendar(self) -> list[pl.DataFrame]:
         """Compute what models of several ages miss, averaged over windows of 30 days."""
         calendar, levels = TemporalSplit(30, n_users=self.given.users), (0.1, 0.2, 0.3)
@@ -192,8 +208,8 @@ class Study:
 TABLES: Final[dict[str, Callable[[Study], list[pl.DataFrame]]]] = {
     each.__name__: each
     for each in (
-        Study.misses, Study.sizes, Study.per_user, Study.hits, Study.calendar, Study.slates,
-        Study.probabilities, Study.lists,
+        Study.misses, Study.sizes, Study.per_user, Study.hits, Study.precision, Study.calendar,
+        Study.slates, Study.probabilities, Study.lists,
     )
 }  # fmt: skip
 

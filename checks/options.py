@@ -188,15 +188,23 @@ def faults() -> list[str]:
 def page() -> str:
     """Return the page."""
     lines = [
-        "# Options on all surfaces",
+        "# Options on three surfaces",
         "",
-        "An option has the same name in Python, on the command line and over HTTP. Notes explain",
-        "the exceptions. `python -m checks.options` writes this page.",
+        "An option has the same name in Python (`min_probability=`), on the command line",
+        "(`--min-probability`) and over HTTP (`min_probability`). Tables list the exceptions.",
+        "`python -m checks.options` writes this page.",
     ]
     for name, section in sections().items():
-        lines += ["", f"## {name}", "", f"{section.about}.", ""]
+        every = list(rows(name, section))
+        same = ", ".join(f"`{option}`" for option, *_, note in every if not note)
+        lines += ["", f"## {name}", "", f"{section.about}: {same}.", ""]
         lines += ["|Python|Command line|HTTP|Note|", "|---|---|---|---|"]
-        lines += [f"|{'|'.join(cells)}|" for _, *cells in rows(name, section)]
+        exempt: dict[str, list[list[str]]] = {}
+        for _, *cells, note in every:
+            exempt.setdefault(note, []).append(cells)
+        for note, some in exempt.items():
+            cells = [", ".join(filter(None, column)) for column in zip(*some, strict=True)]
+            lines += [f"|{'|'.join(cells)}|{note}|"] if note else []
     return "\n".join(lines) + "\n"
 
 

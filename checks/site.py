@@ -32,20 +32,15 @@ _BESIDE = {
     "benchmarks/README.md": "benchmarks.md",
 }
 _COMMAND_LINE = "reference/command-line.md"
-_WRITTEN = [
-    {"Options on three surfaces": "reference/options.md"},
-    {"What works with what": "reference/support.md"},
-    {"Model folder": "reference/model-folder.md"},
-    {"Glossary": "reference/glossary.md"},
-]
+_WRITTEN = [f"reference/{name}.md" for name in ("options", "support", "model-folder", "glossary")]
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Add the reference pages to the navigation."""
     for entry in config.nav or []:
         if "Reference" in entry:
-            pages = [{name: f"reference/{name}.md"} for name in public_modules()]
-            entry["Reference"] = [{"Command line": _COMMAND_LINE}, *_WRITTEN, *pages]
+            pages = [f"reference/{name}.md" for name in public_modules()]
+            entry["Reference"] = [_COMMAND_LINE, *_WRITTEN, *pages]
     return config
 
 

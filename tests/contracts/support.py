@@ -297,10 +297,12 @@ def page(found):
     mark = {YES: "✓", **{said: f"[{n}](#r{n})" for n, said in enumerate(reasons, start=1)}}
     head = ["Scorer", "Guarantee", *SURFACES]
     lines = ["|".join(head), "|".join("---" for _ in head)]
-    rows = dict.fromkeys((scorer, guarantee) for scorer, guarantee, _ in found)
-    for scorer, guarantee in rows:
-        cells = [mark[found[scorer, guarantee, surface]] for surface in SURFACES]
-        lines.append("|".join((scorer, guarantee, *cells)))
+    alike = {}  # guarantees of one scorer with the same cells share a row
+    for scorer, guarantee in dict.fromkeys((scorer, guarantee) for scorer, guarantee, _ in found):
+        cells = tuple(mark[found[scorer, guarantee, surface]] for surface in SURFACES)
+        alike.setdefault((scorer, cells), []).append(guarantee)
+    for (scorer, cells), guarantees in alike.items():
+        lines.append("|".join((scorer, "; ".join(guarantees), *cells)))
     table = "\n".join(f"|{line}|" for line in lines)
     notes = "\n".join(f'{n}. <a id="r{n}"></a>{said}' for n, said in enumerate(reasons, start=1))
     return f"""# What works with what

@@ -11,6 +11,13 @@ SITE = ROOT / "site" / "index.html"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
+def test_a_page_has_one_title_its_heading():
+    yaml = pytest.importorskip("yaml", reason="it reads mkdocs.yml: pip install pyyaml")
+    nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
+    named = [page for section in nav if isinstance(section, dict) for page in section.values()]
+    assert all(isinstance(page, str) for pages in named for page in pages)
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium: apt-get install chromium")
 @pytest.mark.skipif(not SITE.exists(), reason="the site is not built: make docs")
 @pytest.mark.parametrize("name", ["index.html", "reference/surerec.audit.html"])

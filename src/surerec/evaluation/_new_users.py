@@ -106,9 +106,10 @@ class NewUserTest:
         A row for each split and ε: ``observed``, the mean loss of new users (1 − recall; 1 without
         a hit; 1 − precision); ``calibration``, the leave-one-out mean loss of calibration users
         (NaN for a precision); the ``standard_error`` of `observed` over calibration and new users;
-        ``lower``, its one-sided 95% lower confidence limit; ``size``, the mean set size; ``floor``,
-        the smallest ε that the model can guarantee; ``unknown``, the loss that no set of known
-        items avoids; ``reachable``, whether ε is at least the floor; ``n_calibration`` and
+        ``lower``, its one-sided 95% lower confidence limit; ``size``, the mean set size;
+        ``served``, the share of users who are shown anything (below 1 for a precision only);
+        ``floor``, the smallest ε that the model can guarantee; ``unknown``, the loss that no set of
+        known items avoids; ``reachable``, whether ε is at least the floor; ``n_calibration`` and
         ``n_new`` users.
     support : polars.DataFrame or None
         Miss rates at ε = 0.1 of calibration users and new users, by the number of other users of
@@ -135,7 +136,7 @@ class NewUserTest:
         error = (pl.col("standard_error").filter(counted) ** 2).sum().sqrt() / n_counted
         floors = pl.col("floor").filter(counted).max(), pl.col("floor").min()
         table = self.splits.group_by("epsilon", maintain_order=True).agg(
-            pl.col("observed", "calibration", "size").filter(counted).mean(),
+            pl.col("observed", "calibration", "size", "served").filter(counted).mean(),
             pl.when(n_counted > 0).then(error).alias("standard_error"),
             pl.when(n_counted > 0).then(floors[0]).otherwise(floors[1]).alias("floor"),
             pl.col("unknown").mean(),
@@ -333,6 +334,7 @@ def _query_new_users(
                 "standard_error": error,
                 "lower": observed - _Z * error,
                 "size": float(sizes[shown].mean()) if shown.any() else np.nan,
+                "served": float(shown.mean()),
                 "floor": floor,
                 "unknown": float(unknown.mean()),
                 "reachable": bool(is_reached),
