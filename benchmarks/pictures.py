@@ -22,7 +22,7 @@ from benchmarks.guarantees import Popularity, recipe_of
 from benchmarks.new_users import load
 from surerec.audit import audit
 from surerec.calibration import observe, profile_cases
-from surerec.evaluation import size_at_miss
+from surerec.evaluation import size_at_miss, split_users
 from surerec.live import replay, windows_of
 from surerec.reports.figures import LINES, Line, panels, render, styled
 
@@ -51,10 +51,10 @@ _KINDS: Final = {
 }
 _FORMULAS: Final = [f"CM{n}" for n in range(1, 14)] + [f"NCM{n}" for n in range(14, 18)]
 _SIZED: Final = {
-    "ml-100k": ("MovieLens 100K", "films", 1, 900),
-    "complete-journey": ("Complete Journey", "groceries", 20, 200),
+    "ml-100k": ("MovieLens 100K", "films", 1.0, 1, 900),
+    "complete-journey": ("Complete Journey", "groceries", 0.4, 20, 200),
 }
-"""Data of the set sizes: name, kind of items, fewest users of an item, number of users."""
+"""Data of the set sizes: name, kind of items, share of users, fewest users of an item, tested."""
 
 
 @cache
@@ -229,17 +229,18 @@ def observed(found: pl.DataFrame) -> Figure:
 def sizes_table() -> pl.DataFrame:
     """Compute the mean set size at equal recall for each measure on films and groceries."""
     rows: list[dict[str, Any]] = []
-    for data, (*_, fewest, n_users) in _SIZED.items():
-        whole = load(data)
+    for data, (*_, share, fewest, n_tested) in _SIZED.items():
+        whole = split_users(load(data), share).fit
         support = np.bincount(whole.item_codes, minlength=whole.n_items)
         statistics = sr.count_precedence(whole.only(support[whole.item_codes] >= fewest))
-        cases = profile_cases(statistics.interactions, 0.4).sample(n_users, 0)
+        cases = profile_cases(statistics.interactions, 0.4).sample(n_tested, 0)
         for name in (*_FORMULAS, "popularity", "als", "learned"):
             print(f"{data}: set sizes of {name}", flush=True)
             scorer = recipe_of(name).fit(statistics)
             found = observe(scorer, statistics, cases, keep_candidates=True)
             rows += [
-                {"data": data, "measure": name, "n_items": statistics.n_items, "recall": recall,
+                {"data": data, "measure": name, "n_users": statistics.n_users,
+                 "n_items": statistics.n_items, "recall": recall,
                  "size": size_at_miss(found, "score", 1 - recall)}
                 for recall in np.linspace(0.5, 0.9, 9).round(2).tolist()
             ]  # fmt: skip
@@ -249,7 +250,7 @@ def sizes_table() -> pl.DataFrame:
 def sizes(table: pl.DataFrame) -> Figure:
     """Draw the set size against the recall for each measure, on films and groceries."""
     figure, all_axes = panels(1, 2, (8, 3.9))
-    for axes, (data, (name, kind, fewest, _)) in zip(all_axes, _SIZED.items(), strict=True):
+    for axes, (data, (name, kind, _, fewest, _)) in zip(all_axes, _SIZED.items(), strict=True):
         rows = table.filter(data=data)
         paper = rows.filter(pl.col("measure").is_in(_FORMULAS)).group_by("recall").agg(
             low=pl.col("size").min(), high=pl.col("size").max()).sort("recall")  # fmt: skip
@@ -259,8 +260,9 @@ def sizes(table: pl.DataFrame) -> Figure:
         for line, measure in zip(lines, ("popularity", "CM12", "als", "learned"), strict=True):
             mine = rows.filter(measure=measure)
             axes.plot(mine["recall"], mine["size"], label=measure, **line.thin())
-        few = f" (bought by {fewest} or more)" if fewest > 1 else ""
-        axes.set_title(f"{name}: {rows['n_items'][0]:,} {kind}\n{few.strip()}")
+        few = f" that {fewest} or more bought" if fewest > 1 else ""
+        numbers = f"{rows['n_users'][0]:,} users, {rows['n_items'][0]:,} {kind}{few}"
+        axes.set_title(f"{name}\n{numbers}", fontsize=9.5)
         axes.set(ylim=(0, None), xlabel="recall", ylabel="items in the set (mean)")
         axes.xaxis.set_major_formatter("{x:.0%}")
         axes.yaxis.set_major_formatter("{x:,.0f}")
@@ -327,7 +329,7 @@ def covered_table() -> pl.DataFrame:
     past, future = sr.read_interactions(log[:7000]), log[7000:]
     ready.fit(past)
     fitted = _Fitted(sr.count_precedence(data))
-    own = {"n_calibration": 100}
+    own: dict[str, Any] = {"n_calibration": 100}
     models = {
         "the paper's 17 measures": sr.PopulationConformal("CM12", **own).fit(data),
         '"als"': sr.PopulationConformal("als", **own).fit(data),
@@ -335,7 +337,7 @@ def covered_table() -> pl.DataFrame:
         "sr.wrap(model).fit(log)": sr.wrap(_Counts(), **own).fit(data),
         "sr.wrap(fitted).calibrate(past, future)":
             sr.wrap(ready, items=ready.items, **own).calibrate(past, future),
-        "own scorer, a class that is fitted": sr.PopulationConformal(_Fitted, **own).fit(data),
+        "own scorer, as a class": sr.PopulationConformal(_Fitted, **own).fit(data),
         "own scorer, already fitted": sr.PopulationConformal(fitted, **own).fit(data),
         "own scorer that declares nothing": sr.PopulationConformal(_Undeclared, **own).fit(data),
     }  # fmt: skip
@@ -358,7 +360,7 @@ def _holds(model: Any) -> dict[str, bool]:
 
 def covered(table: pl.DataFrame) -> Figure:
     """Draw who is covered: a row for each kind of model, a column for each kind of user."""
-    figure, axes = _canvas(16.5, len(table) + 0.8, (7.5, 3.4))
+    figure, axes = _canvas(15.9, len(table) + 0.8, (7.5, 3.4))
     for place, who in enumerate(table.columns[1:]):
         axes.text(8.4 + 3 * place, len(table) + 0.3, who, ha="center", weight="bold", fontsize=8.5)
     for row, (name, *cells) in enumerate(table.iter_rows()):

@@ -48,7 +48,9 @@ def record_slider(browser: Browser, address: str) -> None:
     frames = []
     for percent in _MOVES:
         page.locator("#confidence").evaluate(move, percent)
-        page.wait_for_timeout(100)
+        page.wait_for_function(
+            "at => document.getElementById('guarantee').textContent.includes(`${at}%`)", arg=percent
+        )
         frames.append(Image.open(BytesIO(page.screenshot())))
     lengths = [180] * (len(frames) - 1) + [1400]  # ms
     frames[0].save(IMAGES / "page-slider.webp", save_all=True, append_images=frames[1:],

@@ -18,6 +18,9 @@ import polars as pl
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_TABLES: dict[str, Any] = {
+    "tbl_width_chars": 110, "tbl_cols": -1, "tbl_rows": 20, "fmt_str_lengths": 60,
+}  # fmt: skip
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 
 
@@ -34,7 +37,7 @@ def outputs(path: Path) -> Iterator[list[dict[str, Any]]]:
         body = ast.parse("".join(cell["source"])).body
         last = body.pop() if isinstance(body[-1], ast.Expr) else None
         printed = StringIO()
-        with redirect_stdout(printed), pl.Config(tbl_width_chars=110, tbl_cols=-1, tbl_rows=20):
+        with redirect_stdout(printed), pl.Config(**_TABLES):
             exec(compile(ast.Module(body, []), "cell", "exec"), names)  # noqa: S102  # our own
             value = None if last is None else eval(ast.unparse(last), names)  # noqa: S307
             data = {} if value is None else _shown(value)
@@ -73,4 +76,3 @@ def write(path: Path) -> None:
 if __name__ == "__main__":
     for each in NOTEBOOKS:
         write(each)
-        print(each)
