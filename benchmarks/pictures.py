@@ -1,29 +1,27 @@
 """Draw the figures of the docs: ``python -m benchmarks.pictures [NAME …] [--redraw]``.
 
 The table behind each measured figure is written to ``out/pictures`` and drawn from there;
-``--redraw`` draws from the tables of an earlier run. Computing takes minutes for `sizes` and
-`over-time`, and seconds for the others.
+``--redraw`` draws from the tables of an earlier run. Computing takes minutes for `sizes`, and
+seconds for the others. `surerec audit` and `surerec live replay` draw the rest.
 """
 
 from __future__ import annotations
 
 import argparse
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
-from matplotlib.dates import DateFormatter, MonthLocator
 
 import surerec as sr
-from benchmarks.guarantees import Popularity, recipe_of
+from benchmarks.guarantees import recipe_of
 from benchmarks.new_users import load
 from surerec.audit import audit
 from surerec.calibration import observe, profile_cases
 from surerec.evaluation import size_at_miss, split_users
-from surerec.live import replay, windows_of
 from surerec.reports.figures import LINES, Line, panels, render, styled
 
 if TYPE_CHECKING:
@@ -125,27 +123,6 @@ def flow() -> Figure:
     return figure
 
 
-def split() -> Figure:
-    """Draw which items calibrate: the user's own, or held-out items of other users."""
-    figure, axes = _canvas(33, 6.4, (8, 2.6))
-    titles = {0: "Item-level: your own latest items", 17: "User-level: other users' latest items"}
-    for left, title in titles.items():
-        axes.text(left, 5.9, title, weight="bold")
-    _row(axes, 2.2, 4.2, ["known"] * 4 + ["held out"] * 4 + ["next"] * 3)
-    axes.text(0, 4.4, "you")
-    axes.text(0, 1.2, "Holds if what you consume next\nis like what you consumed last.")
-    for place, (who, known) in enumerate((("Ann", 6), ("Bob", 4), ("Eve", 7), ("you", 8))):
-        rest = ["next"] * 3 if who == "you" else ["held out"] * (10 - known)
-        axes.text(17, 4.4 - 1.25 * place, who)
-        _row(axes, 19.4, 4.2 - 1.25 * place, ["known"] * known + rest)
-    for place, (kind, words) in enumerate(
-        {"known": "known", "held out": "calibrates", "next": "what comes next"}.items()
-    ):
-        _row(axes, 1 + 4.2 * place, 3, [kind], 0.8)
-        axes.text(2 + 4.2 * place, 3.1, words, fontsize=8.5)
-    return figure
-
-
 def nested() -> Figure:
     """Draw the nested sets of one user: they grow with the confidence."""
     figure, axes_of = panels(1, 1, (7, 3.4))
@@ -184,10 +161,11 @@ def strips() -> Figure:
     for height, user in enumerate(chosen.tolist()):
         mine = ranks[owners == user]
         for inside, look in (
-            (mine <= threshold, {"color": _GREEN}),
-            (mine > threshold, {"color": _RED, "markerfacecolor": "white"}),
+            (mine <= threshold, (_GREEN, _GREEN)),
+            (mine > threshold, (_RED, "white")),
         ):
-            axes.plot(mine[inside], np.full(inside.sum(), height), "o", markersize=6.5, **look)
+            axes.plot(mine[inside], np.full(inside.sum(), height), "o", markersize=6.5,
+                      color=look[0], markerfacecolor=look[1])  # fmt: skip
         words = f"{(mine <= threshold).sum()} of {len(mine)} kept"
         axes.text(n_items * 1.01, height, words, va="center")
     axes.axvline(threshold, color=_RED, linestyle="--", linewidth=2)
@@ -262,7 +240,7 @@ def sizes(table: pl.DataFrame) -> Figure:
             axes.plot(mine["recall"], mine["size"], label=measure, **line.thin())
         few = f" that {fewest} or more bought" if fewest > 1 else ""
         numbers = f"{rows['n_users'][0]:,} users, {rows['n_items'][0]:,} {kind}{few}"
-        axes.set_title(f"{name}\n{numbers}", fontsize=9.5)
+        axes.set_title(f"{name}\n{numbers}", fontsize=9)
         axes.set(ylim=(0, None), xlabel="recall", ylabel="items in the set (mean)")
         axes.xaxis.set_major_formatter("{x:.0%}")
         axes.yaxis.set_major_formatter("{x:,.0f}")
@@ -271,106 +249,23 @@ def sizes(table: pl.DataFrame) -> Figure:
     return figure
 
 
-def over_time_table() -> pl.DataFrame:
-    """Compute the share outside the sets of three models, as `surerec live replay` does."""
-    begin = datetime(2013, 7, 1, tzinfo=UTC).timestamp()
-    return windows_of(replay(load("movietweetings"), int(begin * 1e6)))
-
-
-def over_time(table: pl.DataFrame) -> Figure:
-    """Draw what a static, a recalibrated and a live model miss over time."""
-    epsilon = 0.1
-    rows = table.filter(pl.col("epsilon") == epsilon).with_columns(
-        day=pl.col("from").cast(pl.String).str.to_date()
-    )
-    figure, axes_of = panels(1, 1, (7, 3.4))
-    axes = next(axes_of)
-    axes.axhline(epsilon, color=_GREY, linewidth=1, linestyle=":")
-    looks = {"static": Line(_RED, "-", "P"), "recalibrated": LINES[1], "live": LINES[0]}
-    words = {"static": "static", "recalibrated": "recalibrated every 3 days", "live": "live"}
-    for model, look in looks.items():
-        mine = rows.filter(model=model)
-        axes.plot(mine["day"], mine["outside"], label=words[model], **look.thin())
-    axes.text(rows["day"].max(), 0.04, f"allowed: {epsilon:.0%}", color="#555555", ha="right")
-    axes.xaxis.set_major_locator(MonthLocator())
-    axes.xaxis.set_major_formatter(DateFormatter("%B %Y"))
-    axes.yaxis.set_major_formatter("{x:.0%}")
-    axes.set(ylim=(0, None), ylabel="consumed films outside the sets")
-    axes.set_title("MovieTweetings, CM12: films are new all the time")
-    axes.legend(loc="upper left")
-    return figure
-
-
-class _Fitted(Popularity):
-    """A scorer that knows all users of its fit."""
-
-    leaves_users_out = False
-
-
-class _Undeclared(Popularity):
-    leaves_users_out = None
-
-
-class _Counts:
-    """A model of another library: it is fitted, and scores histories."""
-
-    def fit(self, interactions: sr.Interactions) -> None:
-        self.items = interactions.items.ids.to_list()
-        self.counts = np.bincount(interactions.item_codes, minlength=interactions.n_items)
-
-    def score(self, history: object) -> Any:  # noqa: ARG002
-        return self.counts
-
-
-def covered_table() -> pl.DataFrame:
-    """Ask models of each kind whether their guarantee holds for users of each kind."""
-    data = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=9000, random_state=1)
-    log, ready = data.to_frame().sort("datetime"), _Counts()
-    past, future = sr.read_interactions(log[:7000]), log[7000:]
-    ready.fit(past)
-    fitted = _Fitted(sr.count_precedence(data))
-    own: dict[str, Any] = {"n_calibration": 100}
-    models = {
-        "the paper's 17 measures": sr.PopulationConformal("CM12", **own).fit(data),
-        '"als"': sr.PopulationConformal("als", **own).fit(data),
-        '"learned"': sr.PopulationConformal("learned", **own).fit(data),
-        "sr.wrap(model).fit(log)": sr.wrap(_Counts(), **own).fit(data),
-        "sr.wrap(fitted).calibrate(past, future)":
-            sr.wrap(ready, items=ready.items, **own).calibrate(past, future),
-        "own scorer, as a class": sr.PopulationConformal(_Fitted, **own).fit(data),
-        "own scorer, already fitted": sr.PopulationConformal(fitted, **own).fit(data),
-        "own scorer that declares nothing": sr.PopulationConformal(_Undeclared, **own).fit(data),
-    }  # fmt: skip
-    return pl.DataFrame([{"model": name, **_holds(model)} for name, model in models.items()])
-
-
-def _holds(model: Any) -> dict[str, bool]:
-    known = model.statistics_.interactions
-    calibrated = np.zeros(known.n_users, dtype=bool)
-    calibrated[model.calibration_.users] = True
-    lengths = np.diff(known.offsets)
-    ids = known.users.ids
-    asked = {
-        "new user": {"history": known.items.ids.to_list()[:10]},
-        "calibration user": {"user": ids[int(np.argmax(lengths * calibrated))]},
-        "other user of the log": {"user": ids[int(np.argmax(lengths * ~calibrated))]},
-    }
-    return {who: model.recommend(**one).guarantee.holds for who, one in asked.items()}
-
-
-def covered(table: pl.DataFrame) -> Figure:
-    """Draw who is covered: a row for each kind of model, a column for each kind of user."""
-    figure, axes = _canvas(15.9, len(table) + 0.8, (7.5, 3.4))
-    for place, who in enumerate(table.columns[1:]):
-        axes.text(8.4 + 3 * place, len(table) + 0.3, who, ha="center", weight="bold", fontsize=8.5)
-    for row, (name, *cells) in enumerate(table.iter_rows()):
-        height = len(table) - row - 0.5
-        axes.text(0, height, name, va="center", fontsize=9.5)
-        for place, holds in enumerate(cells):
-            look = (_PALE_GREEN, "covered") if holds else ("#eeeeee", "no guarantee")
-            axes.barh(height, 2.9, 0.9, left=6.95 + 3 * place, color=look[0])
-            axes.text(8.4 + 3 * place, height, look[1], ha="center", va="center", fontsize=9,
-                      color="black" if holds else "#666666")  # fmt: skip
+def covered() -> Figure:
+    """Draw who is covered as a grid: the table of docs/explanation/who-is-covered.md."""
+    page = (_ROOT / "docs" / "explanation" / "who-is-covered.md").read_text(encoding="utf-8")
+    lines = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    (_, *kinds), *rows = lines
+    figure, axes = _canvas(16, len(rows) + 0.8, (8, 3.8))
+    for place, who in enumerate(kinds):
+        axes.text(8.4 + 3 * place, len(rows) + 0.3, who, ha="center", weight="bold", fontsize=8.5)
+    for row, (name, *cells) in enumerate(rows):
+        height = len(rows) - row - 0.5
+        axes.text(0, height, fill(name.replace("`", ""), 46), va="center", fontsize=9)
+        for place, cell in enumerate(cells):
+            holds = cell.startswith("covered")
+            color = _PALE_GREEN if holds else "#eeeeee"
+            axes.barh(height, 2.9, 0.9, left=6.95 + 3 * place, color=color)
+            axes.text(8.4 + 3 * place, height, "covered" if holds else "not covered", fontsize=9,
+                      ha="center", va="center", color="black" if holds else "#666666")  # fmt: skip
     return figure
 
 
@@ -411,13 +306,11 @@ def tree() -> Figure:
 
 
 _DRAWN: Final[dict[str, Callable[[], Figure]]] = {
-    each.__name__: each for each in (flow, split, nested, strips, tree)
+    each.__name__: each for each in (flow, nested, strips, covered, tree)
 }
 _MEASURED: Final[dict[str, tuple[Callable[[], pl.DataFrame], Callable[..., Figure]]]] = {
     "observed": (observed_table, observed),
     "sizes": (sizes_table, sizes),
-    "over-time": (over_time_table, over_time),
-    "covered": (covered_table, covered),
 }
 
 
