@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from implicit.als import AlternatingLeastSquares
@@ -61,8 +61,9 @@ def _ease(consumed: csr_matrix) -> NDArray[np.float32]:
 
 
 def _svd(consumed: csr_matrix) -> NDArray[np.float32]:
-    found: tuple[NDArray[np.float64], ...] = svds(consumed.astype(np.float64), 32, random_state=0)
-    left, values, right = found
+    left, values, right = cast(
+        "tuple[NDArray[np.float64], ...]", svds(consumed.astype(np.float64), 32, random_state=0)
+    )
     return np.asarray((left * values) @ right, dtype=np.float32)
 
 

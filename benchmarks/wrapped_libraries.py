@@ -19,9 +19,9 @@ import numpy as np
 import polars as pl
 
 import surerec as sr
+from benchmarks.sets import coverage_over_splits
 from surerec.adapters import Adapter, ItemItem, adapt, of_fitted, on_catalogue
 from surerec.calibration import observe, profile_cases
-from surerec.evaluation import coverage_over_splits
 
 
 def _fitted(named: str, past: sr.Interactions, epochs: int) -> Adapter:

@@ -168,9 +168,14 @@ def _row(parameter: Any) -> str:
 
 
 def as_markdown(path: Path) -> str:
-    """Return the cells of a notebook as a page, without outputs."""
+    """Return the cells of a notebook as a page, with their outputs."""
     parts = []
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         text = "".join(cell["source"])
         parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            shown = "".join(output.get("text") or data["text/plain"]).rstrip()
+            image = f"![{shown}](data:image/png;base64,{data.get('image/png')})"
+            parts.append(image if "image/png" in data else f"```text\n{shown}\n```")
     return "\n\n".join(parts) + "\n"
