@@ -44,7 +44,7 @@ from surerec.calibration._items import (
     ranks_by_later_item,
     split,
 )
-from surerec.calibration._learned import sizes_by_unit
+from surerec.calibration._learned import COMPARED, sizes_by_unit
 from surerec.calibration._precision import PrecisionCalibration
 from surerec.calibration._probabilities import (
     ItemProbabilities,
@@ -65,6 +65,7 @@ from surerec.calibration._regressions import ItemCurve, hit_probabilities, list_
 from surerec.calibration._users import UserCalibration, cases_of, held_out_text
 
 __all__ = [
+    "COMPARED",
     "GUARANTEE_KINDS",
     "LIST_MOST",
     "Assessment",
