@@ -110,12 +110,14 @@ class PopulationConformal(Recommender):
 
     Notes
     -----
-    With ``measure="auto"``, a quarter of the users, at most 500, choose. The measures are fitted on
-    at most 2,000 users; each choosing user is left out of their own scores. The choosing users are
-    not calibration users, so the choice uses no outcome that sets a threshold. Calibration users
-    and new users had the same part in it, none by their own outcomes, so the guarantee holds for
-    new users. Choosing users are served and covered as others. For them the level is approximate:
-    each had one vote among many in the choice.
+    With ``measure="auto"``, a quarter of the users, at most 500, choose. The measures are tried on
+    at most 2,000 users, and each choosing user is left out of their own scores. Sets within 1% of
+    the smallest count as equal, and the faster measure is kept.
+
+    Choosing users do not calibrate, so no outcome that sets a threshold was compared. Interactions
+    of calibration users only trained the tried measures, as they train the kept one. The guarantee
+    therefore holds for new users as with a given measure. Choosing users are served and covered as
+    others, but only approximately: their own held-out items had one vote among many.
 
     Examples
     --------
@@ -363,7 +365,7 @@ class PopulationConformal(Recommender):
     def _measure(self) -> Measure:
         if not self._is_auto:
             return self._named(self.measure)
-        return self._named(CANDIDATES[0] if self._choice is None else self._choice.kept)
+        return self._named(next(iter(CANDIDATES)) if self._choice is None else self._choice.kept)
 
     def _named(self, measure: MeasureLike) -> Measure:
         return as_measure(
