@@ -61,7 +61,8 @@ def _ease(consumed: csr_matrix) -> NDArray[np.float32]:
 
 
 def _svd(consumed: csr_matrix) -> NDArray[np.float32]:
-    left, values, right = svds(consumed.astype(np.float64), 32, random_state=0)
+    parts: tuple[Any, Any, Any] = svds(consumed.astype(np.float64), 32, random_state=0)
+    left, values, right = parts
     return np.asarray((left * values) @ right, dtype=np.float32)
 
 

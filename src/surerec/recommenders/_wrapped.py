@@ -491,9 +491,9 @@ def wrap(model: Any, **settings: Any) -> WrappedRecommender:
     threshold : {"rank", "score", "learned"}, optional
         "rank" gives all users the same number of items. "learned" cuts by an item's share of what
         the user is expected to consume, learned on one in four calibration users, who then do not
-        calibrate. By default `calibrate`, and `fit` with `window`, use the one of these two with the
-        smaller sets on these users, and "rank" with fewer than 50 of them. `fit` on parts of
-        profiles uses "rank": served histories are longer there, and "learned" depends on their
+        calibrate. By default `calibrate`, and `fit` with `window`, use the one of these two that
+        has the smaller sets on these users, and "rank" with fewer than 50 of them. `fit` on parts
+        of profiles uses "rank": served histories are longer there, and "learned" depends on their
         length. A model with a method ``value(scores, history_length)`` uses "score".
     segments : int, default=1
         Separate thresholds for that many segments of users by history length.
