@@ -153,7 +153,7 @@ def test_a_trained_pipeline_is_calibrated_and_saved(name, trained, halves, tmp_p
     scorer = None if name in STORED else pipeline
     check_calibrated_and_saved(sure, pipeline, user, best, tmp_path / "model", scorer)
     if name not in STORED:
-        with pytest.raises(sr.InputError, match="which only Python code has"):
+        with pytest.raises(sr.InputError, match="which is Python code"):
             sr.load(tmp_path / "model")
 
 
