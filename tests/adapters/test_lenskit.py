@@ -203,7 +203,7 @@ def test_invalid_models_and_requests_are_refused(trained, halves):
         sr.wrap(EASEScorer()).fit(halves[0])
     with pytest.raises(sr.InputError, match="items= lacks items that EASEScorer was trained on"):
         sr.wrap(trained("ease"), items=[1, 2]).calibrate(*halves)
-    with pytest.raises(sr.InputError, match="FlexMFImplicitScorer scores the users of its fit on"):
+    with pytest.raises(sr.InputError, match="FlexMFImplicitScorer cannot score new users"):
         sr.wrap(make("flexmf"), covers="new-users").fit(halves[0])
     sure = sr.wrap(trained("flexmf")).calibrate(*halves)
     with pytest.raises(
