@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from implicit.als import AlternatingLeastSquares
@@ -61,9 +61,8 @@ def _ease(consumed: csr_matrix) -> NDArray[np.float32]:
 
 
 def _svd(consumed: csr_matrix) -> NDArray[np.float32]:
-    left, values, right = cast(
-        "tuple[NDArray[np.float64], ...]", svds(consumed.astype(np.float64), 32, random_state=0)
-    )
+    parts: tuple[Any, Any, Any] = svds(consumed.astype(np.float64), 32, random_state=0)
+    left, values, right = parts
     return np.asarray((left * values) @ right, dtype=np.float32)
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 import ast
 import json
 from base64 import b64encode
-from contextlib import redirect_stdout
+from contextlib import chdir, redirect_stdout
 from io import BytesIO, StringIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -74,5 +75,6 @@ def write(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    for each in NOTEBOOKS:
-        write(each)
+    with TemporaryDirectory() as place, chdir(place):  # notebooks save models
+        for each in NOTEBOOKS:
+            write(each)

@@ -97,6 +97,7 @@ def sections() -> dict[str, Section]:
 
 
 _SAVED = "A model folder holds several recommenders; in Python, `load(folder, name)`."
+_CODE = "In Python, `load(folder, scorer=…)`; over HTTP, `surerec serve --scorer`."
 _OUTPUT = "Of printed or written output; Python returns an object."
 _BATCH = "HTTP accepts batches of user ids only."
 _SPARK = "In Python, see `surerec.spark`."
@@ -113,6 +114,7 @@ EXCEPTIONS: dict[str, dict[str, Exempt]] = {
         "leave_out": Exempt(_BATCH),
         "all": Exempt("In Python, leave out `users=`."),
         "recommender": Exempt(_SAVED),
+        "scorer": Exempt(_CODE),
         "limit": Exempt("Number of listed items; Python returns all.", "show"),
         **dict.fromkeys(("format", "output", "table", "overwrite"), Exempt(_OUTPUT)),
         **dict.fromkeys(("engine", "master", "executor_memory"), Exempt(_SPARK)),
@@ -120,6 +122,7 @@ EXCEPTIONS: dict[str, dict[str, Exempt]] = {
     "Explain": {
         "group": Exempt(_GROUP),
         "recommender": Exempt(_SAVED),
+        "scorer": Exempt(_CODE),
         "limit": Exempt("Number of listed items; Python returns all.", "show"),
         **dict.fromkeys(("format", "output"), Exempt(_OUTPUT)),
     },

@@ -37,4 +37,4 @@ def test_outputs_are_small_and_a_forge_shows_them():
         shown = [each for cell in code_cells(path) for each in cell["outputs"]]
         assert len(shown) >= 4
         kinds = {kind for each in shown for kind in each.get("data", {})}
-        assert kinds == {"text/plain", "image/png"}
+        assert "text/plain" in kinds <= {"text/plain", "image/png"}

@@ -76,8 +76,7 @@ def test_a_function_of_one_history_scores_as_one_of_a_list(halves, by_similarity
 
 
 def test_a_copy_is_fitted_without_calibration_users(films):
-    sure = sr.wrap(Refitted()).fit(films)
-    assert sure.covers_ == "new-users"
+    sure = sr.wrap(Refitted(), covers="new-users").fit(films)
     in_fit = np.bincount(
         films.without_users(sure.calibration_.users).item_codes, minlength=films.n_items
     )
@@ -105,6 +104,28 @@ def test_users_of_the_fit_are_covered_except_calibration_users(films):
     assert said.startswith("No guarantee: Refitted was not fitted on this user")
 
 
+def test_users_of_the_fit_and_new_users_have_their_own_thresholds(films):
+    sure = sr.wrap(Refitted()).fit(films)
+    assert sure.covers_ == "both"
+    users, lengths = sure.calibration_.users, np.diff(films.offsets)
+    in_fit = sure.scorer_.rows[users] >= 0
+    assert 0.4 < in_fit.mean() < 0.6
+    curves = [sure.calibration_.curve("recall").of_owners(some) for some in (in_fit, ~in_fit)]
+    other = next(u for u in range(films.n_users) if u not in users and 5 <= lengths[u] < 40)
+    queries = ({"user": films.users[other]}, {"history": films.profile(other)["item_id"]})
+    for curve, query, kind in zip(curves, queries, ("a history", "no history"), strict=True):
+        found = sure.recommend(**query, confidence=0.8)
+        assert len(found) == min(curve.threshold(0.2), found.n_candidates)
+        assert f"on average over users with {kind} in the fit" in str(found.guarantee)
+        assert found.guarantee.n_calibration == curve.n_users
+    held_out, left_out = (int(users[some][0]) for some in (in_fit, ~in_fit))
+    said = str(sure.recommend(films.users[held_out], confidence=0.8).guarantee)
+    assert "held out for calibration" in said
+    assert sure.recommend(films.users[left_out], confidence=0.8).guarantee.holds
+    with pytest.raises(sr.InputError, match=r"covers='both' cannot be combined with refit=True"):
+        sr.wrap(Refitted(), window=60, covers="both", refit=True)
+
+
 def test_refitting_needs_a_window():
     with pytest.raises(sr.InputError, match="refit=True needs window="):
         sr.wrap(Refitted(), refit=True)
@@ -112,7 +133,7 @@ def test_refitting_needs_a_window():
 
 @pytest.mark.filterwarnings("ignore::surerec.StaleModelWarning")
 def test_a_temporal_split_leaves_new_users_out_of_the_fit(films):
-    sure = sr.wrap(Refitted(), window=60).fit(films)
+    sure = sr.wrap(Refitted(), window=60, covers="new-users").fit(films)
     held = sure.calibration_.users
     assert len(held)
     begin = int(films.times.max()) + 1 - 60 * DAY
@@ -201,7 +222,7 @@ def flat(histories):
     [
         (5, {}, r"cannot be wrapped. Pass a model of implicit .*score\(history\), a function"),
         (dict, {}, "the class dict cannot be wrapped"),
-        (flat, {"items": [1, 2, 3], "covers": "all"}, "covers is 'all'; choose one of fit, new-"),
+        (flat, {"items": [1, 2, 3], "covers": "all"}, "covers is 'all'; choose one of both, fit, "),
         (flat, {}, "The items that flat scores are unknown. Pass items="),
         (flat, {"items": [1, 2, 2]}, "items= has 2 twice"),
         (flat, {"items": [1.5, None]}, "items= is not a list of ids"),

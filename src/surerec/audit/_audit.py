@@ -30,6 +30,7 @@ from surerec.evaluation import (
     new_user_test,
     risk_curve,
 )
+from surerec.measures import PopularityScorer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -264,6 +265,8 @@ class _Run:
         subject, audited = self.subject, self.audited
         horizon, units = subject.horizon(guarantee), self.threshold_units(guarantee)
         outcomes = self.observed(horizon, audited.users, keep_candidates="score" in units)
+        baseline = self.observed(horizon, audited.users, popular=True)
+        popular = measure_sets(baseline, "rank", guarantee, random_state=self.random_state)
         fitted = audited.learned_from
         seen = self.observed(horizon, fitted) if len(fitted) else None
         for threshold in units:
@@ -273,7 +276,7 @@ class _Run:
                 measure_sets, outcomes, threshold, guarantee, random_state=self.random_state
             )
             common = measured()
-            self.rows["coverage"] += _verdicts.coverage_rows(kind, name, common)
+            self.rows["coverage"] += _verdicts.coverage_rows(kind, name, common, popular)
             if seen is not None:
                 used = measured(calibration=risk_curve(seen, threshold, guarantee))
                 used_name = f"{name}, calibrated on users of its fit"
@@ -296,9 +299,14 @@ class _Run:
         return ("rank",)
 
     def observed(
-        self, horizon: Horizon, users: NDArray[np.int64], *, keep_candidates: bool = False
+        self,
+        horizon: Horizon,
+        users: NDArray[np.int64],
+        *,
+        keep_candidates: bool = False,
+        popular: bool = False,
     ) -> Outcomes:
-        """Return the ranks of the held-out items of some users."""
+        """Return the ranks of the held-out items of some users, or their popularity ranks."""
         cases, measure = self.cases(horizon, users), self.subject.measure
         if len(cases) < _verdicts.FEWEST_USERS:
             known = f"{self.subject.min_history} known items"
@@ -306,7 +314,9 @@ class _Run:
         scorer, fitted_on = self.audited.scorer, self.audited.fitted_on
         if self.subject.fitted_users and measure.refits:
             fitted_on = measure.count(self.interactions.keeping(~cases.future_rows()))
-            scorer = measure.fit(fitted_on)
+            scorer = scorer if popular else measure.fit(fitted_on)
+        if popular:
+            scorer = PopularityScorer(fitted_on, leave_out=scorer.leaves_users_out is True)
         doing = f"Held-out interactions, horizon {horizon}"
         return observe(scorer, fitted_on, cases, keep_candidates=keep_candidates, doing=doing)
 

@@ -265,7 +265,12 @@ def _results(audit: Audit) -> Iterator[Block]:
         ),
     )
     sizes = tuple((name, *(_cell(row, "size") for row in rows)) for name, rows in by_name.items())
-    yield Table("Mean set size, by nominal level", ("nominal", *levels), sizes)
+    popular = tuple(
+        (f"{name}: popularity", *(size_cell(row["popularity"], row["floor"]) for row in rows))
+        for name, rows in by_name.items()
+        if rows[0]["popularity"] is not None
+    )
+    yield Table("Mean set size, by nominal level", ("nominal", *levels), sizes + popular)
     if audit.coverage["size"].has_nulls():
         yield Paragraph(FLOOR_NOTE)
     if audit.notes:

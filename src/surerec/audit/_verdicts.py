@@ -101,8 +101,12 @@ def coverage_row(
     n: int,
     *,
     windows_below: int | None = None,
+    popularity: float | None = None,
 ) -> dict[str, Any]:
-    """Return one row of the coverage table: the nominal and observed level at one ε."""
+    """Return one row of the coverage table: the nominal and observed level at one ε.
+
+    `popularity` is the mean set size of popularity at the same guarantee.
+    """
     return {
         "kind": kind,
         "name": name,
@@ -113,10 +117,13 @@ def coverage_row(
         "n": n,
         "unit": "users" if windows_below is None else "windows",
         "windows_below": windows_below,
+        "popularity": popularity,
     }
 
 
-def coverage_rows(kind: str, name: str, measured: MeasuredSets) -> list[dict[str, Any]]:
+def coverage_rows(
+    kind: str, name: str, measured: MeasuredSets, popular: MeasuredSets | None = None
+) -> list[dict[str, Any]]:
     """Return the nominal and observed level of one kind of set, one row per ε."""
     n, found = len(measured.floor), enumerate(CHECKED_EPSILONS)
     return [
@@ -127,6 +134,7 @@ def coverage_rows(kind: str, name: str, measured: MeasuredSets) -> list[dict[str
             interval_over_users(measured.losses[at]),
             measured.size_and_floor(at),
             n,
+            popularity=None if popular is None else popular.size_and_floor(at)[0],
         )
         for at, epsilon in found
     ]

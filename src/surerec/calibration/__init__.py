@@ -44,13 +44,12 @@ from surerec.calibration._items import (
     ranks_by_later_item,
     split,
 )
-from surerec.calibration._learned import COMPARED, sizes_by_unit
+from surerec.calibration._learned import calibrate, sizes_by_unit, unit_of
 from surerec.calibration._precision import PrecisionCalibration
 from surerec.calibration._probabilities import (
+    COMPARED,
     ItemProbabilities,
-    calibrate,
     choose,
-    unit_of,
 )
 from surerec.calibration._ranking import (
     LIST_MOST,

@@ -8,25 +8,30 @@ least recall for its set size. These users do not calibrate the threshold.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surerec._progress import stage
+from surerec.calibration._calibration_users import CalibrationUsers
 from surerec.calibration._guarantee import level_of
-from surerec.calibration._ranking import share_terms, shares_of
+from surerec.calibration._probabilities import COMPARED, FEWEST_USERS, ItemProbabilities, choose
+from surerec.calibration._ranking import observe, share_terms, shares_of
 from surerec.calibration._regressions import ItemCurve
+from surerec.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.calibration._guarantee import GuaranteeKind
-    from surerec.calibration._probabilities import ItemProbabilities
+    from surerec.calibration._calibration_users import NamedItems
+    from surerec.calibration._guarantee import GuaranteeKind, ThresholdChoice
+    from surerec.calibration._held_out import Cases
+    from surerec.calibration._probabilities import Choice
     from surerec.calibration._ranking import Outcomes, Ranking
-
-COMPARED: Final = (0.1, 0.2, 0.3, 0.5)
-"""The ε at which set sizes by rank and by learned threshold are compared."""
+    from surerec.measures import Scorer
+    from surerec.precedence import PrecedenceStatistics
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,3 +128,88 @@ def sizes_by_unit(probabilities: ItemProbabilities | None) -> dict[str, dict[flo
     levels = [level_of(epsilon) for epsilon in COMPARED]
     rows = zip(("rank", "learned"), probabilities.sizes.tolist(), strict=True)
     return {unit: dict(zip(levels, sizes, strict=True)) for unit, sizes in rows}
+
+
+@stage("calibration")
+def calibrate(
+    scorer: Scorer,
+    past: PrecedenceStatistics,
+    cases: Cases,
+    threshold: ThresholdChoice | None,
+    statistics: PrecedenceStatistics,
+    *,
+    guarantee: GuaranteeKind,
+    listed: NamedItems | None = None,
+    random_state: int = 0,
+) -> tuple[CalibrationUsers, ItemProbabilities | None]:
+    """Return the calibration users and their probabilities; None for these with too few users.
+
+    Parameters
+    ----------
+    scorer : Scorer
+        Scores the items.
+    past : PrecedenceStatistics
+        Statistics before the held-out interactions.
+    cases : Cases
+        The calibration users' histories and held-out interactions.
+    threshold : {"rank", "score", "learned"} or None
+        Unit of the thresholds; see :func:`entries_of`.
+    statistics : PrecedenceStatistics
+        Statistics of the served model, which define the codes of users.
+    guarantee : GuaranteeKind
+        The guarantee, by which rank and learned thresholds are compared.
+    listed : NamedItems, optional
+        The only candidates, by their codes in `past`.
+    random_state : int, default=0
+        Seed of the random choice of users who choose the scale.
+    """
+    allowed = None if listed is None else listed.codes
+    choice = choose(scorer, past, cases, allowed=allowed, random_state=random_state)
+    bins = None if choice is None else choice.bins
+    doing = "Scoring calibration users"
+    outcomes = observe(scorer, past, cases, bins=bins, allowed=allowed, doing=doing)
+    if listed is not None and not len(outcomes):
+        raise InputError(
+            f"No calibration user consumed an item of the list {listed.name!r} next, so it has no "
+            "guarantee. Pass a longer list."
+        )
+    entries, probabilities = entries_of(outcomes, choice, threshold, guarantee)
+    return CalibrationUsers.of(outcomes, entries, statistics), probabilities
+
+
+def entries_of(
+    outcomes: Outcomes,
+    choice: Choice | None,
+    threshold: ThresholdChoice | None,
+    guarantee: GuaranteeKind,
+) -> tuple[NDArray[np.float64], ItemProbabilities | None]:
+    """Return the thresholds at which held-out items enter, and the probabilities of items.
+
+    Without a threshold unit, rank and learned thresholds are compared, and the one with the smaller
+    sets is used.
+    """
+    probabilities = None
+    if choice is not None and len(outcomes) >= FEWEST_USERS:
+        found = ItemProbabilities.of(outcomes, choice)
+        probabilities = None if found.chooses.all() or not found.chooses.any() else found
+    if threshold in {None, "learned"} and probabilities is not None and not guarantee.tested:
+        sizes = LearnedThreshold(probabilities).compare(outcomes, guarantee)
+        probabilities = replace(probabilities, sizes=sizes)
+    unit = unit_of(threshold, probabilities)
+    if unit == "learned" and probabilities is not None:
+        return LearnedThreshold(probabilities).held_out(outcomes), probabilities
+    return outcomes.entries("score" if unit == "score" else "rank"), probabilities
+
+
+def unit_of(
+    threshold: ThresholdChoice | None, probabilities: ItemProbabilities | None
+) -> ThresholdChoice:
+    """Return the threshold unit in use; raise InputError if it cannot be learned."""
+    if threshold is None:
+        return "rank" if probabilities is None else probabilities.unit
+    if threshold == "learned" and probabilities is None:
+        raise InputError(
+            f'threshold="learned" needs at least {FEWEST_USERS} calibration users. Pass more '
+            'users, or threshold="rank".'
+        )
+    return threshold

@@ -14,22 +14,16 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from surerec._progress import stage
 from surerec._state import ArraySchema, State, check_arrays
-from surerec.calibration._calibration_users import CalibrationUsers
-from surerec.calibration._learned import COMPARED, LearnedThreshold
 from surerec.calibration._ranking import Bins, edges_of, observe, scale
 from surerec.calibration._regressions import FOLDS, MOST_HITS, ItemCurve
 from surerec.conformal import CalibratedProbability
-from surerec.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from surerec.calibration._calibration_users import NamedItems
-    from surerec.calibration._guarantee import GuaranteeKind, ThresholdChoice
     from surerec.calibration._held_out import Cases
     from surerec.calibration._ranking import Outcomes, Ranking
     from surerec.measures import Scorer
@@ -37,6 +31,9 @@ if TYPE_CHECKING:
 
 FEWEST_USERS: Final = 20
 """Fewest calibration users for probabilities."""
+
+COMPARED: Final = (0.1, 0.2, 0.3, 0.5)
+"""The ε at which set sizes by rank and by learned threshold are compared."""
 
 _SCHEMAS: Final = {
     "weights": ArraySchema("float64", (3,), low=0, holds="finite"),
@@ -361,88 +358,3 @@ def _of_others(
     own = np.bincount(flat[chosen], minlength=shape[0] * n_bins).reshape(shape)
     others = own.sum(axis=0) - np.concatenate((own, np.zeros((1, n_bins))))
     return np.asarray(others, dtype=np.float64)
-
-
-@stage("calibration")
-def calibrate(
-    scorer: Scorer,
-    past: PrecedenceStatistics,
-    cases: Cases,
-    threshold: ThresholdChoice | None,
-    statistics: PrecedenceStatistics,
-    *,
-    guarantee: GuaranteeKind,
-    listed: NamedItems | None = None,
-    random_state: int = 0,
-) -> tuple[CalibrationUsers, ItemProbabilities | None]:
-    """Return the calibration users and their probabilities; None for these with too few users.
-
-    Parameters
-    ----------
-    scorer : Scorer
-        Scores the items.
-    past : PrecedenceStatistics
-        Statistics before the held-out interactions.
-    cases : Cases
-        The calibration users' histories and held-out interactions.
-    threshold : {"rank", "score", "learned"} or None
-        Unit of the thresholds; see :func:`entries_of`.
-    statistics : PrecedenceStatistics
-        Statistics of the served model, which define the codes of users.
-    guarantee : GuaranteeKind
-        The guarantee, by which rank and learned thresholds are compared.
-    listed : NamedItems, optional
-        The only candidates, by their codes in `past`.
-    random_state : int, default=0
-        Seed of the random choice of users who choose the scale.
-    """
-    allowed = None if listed is None else listed.codes
-    choice = choose(scorer, past, cases, allowed=allowed, random_state=random_state)
-    bins = None if choice is None else choice.bins
-    doing = "Scoring calibration users"
-    outcomes = observe(scorer, past, cases, bins=bins, allowed=allowed, doing=doing)
-    if listed is not None and not len(outcomes):
-        raise InputError(
-            f"No calibration user consumed an item of the list {listed.name!r} next, so it has no "
-            "guarantee. Pass a longer list."
-        )
-    entries, probabilities = entries_of(outcomes, choice, threshold, guarantee)
-    return CalibrationUsers.of(outcomes, entries, statistics), probabilities
-
-
-def entries_of(
-    outcomes: Outcomes,
-    choice: Choice | None,
-    threshold: ThresholdChoice | None,
-    guarantee: GuaranteeKind,
-) -> tuple[NDArray[np.float64], ItemProbabilities | None]:
-    """Return the thresholds at which held-out items enter, and the probabilities of items.
-
-    Without a threshold unit, rank and learned thresholds are compared, and the one with the smaller
-    sets is used.
-    """
-    probabilities = None
-    if choice is not None and len(outcomes) >= FEWEST_USERS:
-        found = ItemProbabilities.of(outcomes, choice)
-        probabilities = None if found.chooses.all() or not found.chooses.any() else found
-    if threshold in {None, "learned"} and probabilities is not None and not guarantee.tested:
-        sizes = LearnedThreshold(probabilities).compare(outcomes, guarantee)
-        probabilities = replace(probabilities, sizes=sizes)
-    unit = unit_of(threshold, probabilities)
-    if unit == "learned" and probabilities is not None:
-        return LearnedThreshold(probabilities).held_out(outcomes), probabilities
-    return outcomes.entries("score" if unit == "score" else "rank"), probabilities
-
-
-def unit_of(
-    threshold: ThresholdChoice | None, probabilities: ItemProbabilities | None
-) -> ThresholdChoice:
-    """Return the threshold unit in use; raise InputError if it cannot be learned."""
-    if threshold is None:
-        return "rank" if probabilities is None else probabilities.unit
-    if threshold == "learned" and probabilities is None:
-        raise InputError(
-            f'threshold="learned" needs at least {FEWEST_USERS} calibration users. Pass more '
-            'users, or threshold="rank".'
-        )
-    return threshold

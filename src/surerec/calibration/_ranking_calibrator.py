@@ -26,13 +26,11 @@ from surerec._threads import run_blocks
 from surerec._words import counted
 from surerec.calibration._guarantee import Guarantee, ThresholdChoice, find_guarantee, level_of
 from surerec.calibration._held_out import Cases
-from surerec.calibration._learned import LearnedThreshold, sizes_by_unit
+from surerec.calibration._learned import LearnedThreshold, entries_of, sizes_by_unit, unit_of
 from surerec.calibration._precision import ServedList, order_of_tests
 from surerec.calibration._probabilities import (
     ItemProbabilities,
     choose_among,
-    entries_of,
-    unit_of,
 )
 from surerec.calibration._ranking import Outcomes
 from surerec.calibration._rows import blocks_of, rows_of

@@ -19,8 +19,8 @@ from surerec.calibration._calibration_users import (
 )
 from surerec.calibration._guarantee import Guarantee, level_of
 from surerec.calibration._held_out import Cases
-from surerec.calibration._learned import LearnedThreshold
-from surerec.calibration._probabilities import FEWEST_USERS, ItemProbabilities, unit_of
+from surerec.calibration._learned import LearnedThreshold, unit_of
+from surerec.calibration._probabilities import FEWEST_USERS, ItemProbabilities
 from surerec.calibration._ranking import (
     Ranking,
     best_by_block,

@@ -70,9 +70,10 @@ def coverage(audit: Audit) -> Table:
         headline = at_headline(found).row(0, named=True)
         word = f"[{_STYLES[verdict.verdict]}]{verdict.verdict}[/]"
         size = size_cell(headline["size"], headline["floor"])
-        rows.append((verdict.name, *cells, size, word))
-    headings = ("Observed, at nominal", *map(percent, nominal))
-    shown = table((*headings, f"Set size at {_LEVEL}", "Verdict"), rows, slice(1, -1))
+        popular = headline["popularity"]
+        rows.append((verdict.name, *cells, size, f"{popular:,.0f}" if popular else "", word))
+    headings = ("Observed, at nominal", *map(percent, nominal), f"Set size at {_LEVEL}")
+    shown = table((*headings, "Popularity's", "Verdict"), rows, slice(1, -1))
     if at_headline(audit.coverage)["size"].has_nulls():
         shown.caption, shown.caption_justify = FLOOR_NOTE, "left"
     return shown

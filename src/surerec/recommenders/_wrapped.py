@@ -350,6 +350,12 @@ class WrappedRecommender(Recommender):
             threshold = "score"
         elif threshold is None and self._cuts_profiles:
             threshold = "rank"
+        elif threshold == "learned" and self._cuts_profiles:
+            raise InputError(
+                "threshold='learned' depends on history lengths, and fit without window= is "
+                "calibrated on shorter histories than it serves. Pass window=, or call "
+                "calibrate(past, future)."
+            )
         return UserLevel.of(self, threshold)
 
     def _validate(self) -> None:
@@ -559,8 +565,8 @@ def wrap(model: Any, **settings: Any) -> WrappedRecommender:
     >>> sure = sr.wrap(Popular()).fit(films)
     >>> picks = sure.recommend(history=films.profile(7)["item_id"], confidence=0.8)
     >>> print(picks.guarantee)
-    Recall of at least 80% on average over users whom the model was not fitted on: the set contains
-    at least 80% of what a user consumes next (the last 40% of a history, without repeats). Assumes
+    Recall of at least 80% on average over users with no history in the fit: the set contains at
+    least 80% of what a user consumes next (the last 40% of a history, without repeats). Assumes
     users exchangeable with the ... calibration users (... to ...) and no drift since. Scores used
     later interactions of other users.
     """
