@@ -91,6 +91,27 @@ def test_choosing_users_calibrate_neither_users_nor_lists_nor_groups(films, tmp_
         assert np.isin(members, each.calibration_.users).all()
 
 
+def test_many_users_are_sampled_to_choose_and_all_are_fitted():
+    films = sr.datasets.synthetic(n_users=2500, n_items=200, n_rows=210_000, random_state=1)
+    counts, seen = sr.count_precedence(films), []
+    for measure, seconds in (("auto", HARDLY), ("CM12", None)):
+        model = sr.PopulationConformal(measure, max_seconds=seconds, n_calibration=10_000)
+        seen.append(model.fit(counts))
+    assert len(seen[0].calibration_) == len(seen[1].calibration_) - 500
+    best = [each.recommend(7, k=20).to_frame()["score"].to_list() for each in seen]
+    assert best[0] == best[1]
+
+
+def test_too_few_users_are_refused_or_left_to_a_formula(films):
+    users = profile_cases(films, 0.4).users
+    few = films.without_users(np.setdiff1d(np.arange(films.n_users), users[:9]))
+    model = sr.PopulationConformal("auto", min_history=1).fit(few)
+    assert model.measure_ == "CM12"
+    assert "users with at least" in model.choice_["note"][1]
+    with pytest.raises(InputError, match="needs at least 8 users with held-out items"):
+        sr.PopulationConformal("auto").fit(few.without_users(users[:3]))
+
+
 def test_a_temporal_split_chooses_and_is_recalibrated(films):
     middle = int(np.quantile(films.times, 0.7))
     model = sr.PopulationConformal("auto", max_seconds=HARDLY, window=200)

@@ -15,7 +15,7 @@ from surerec._progress import COMPILING, LOGGER, stage
 from surerec._state import ArraySchema, State, check_arrays
 from surerec._words import in_seconds
 from surerec.calibration import COMPARED, codes_in, find_guarantee, level_of, observe
-from surerec.errors import InputError, TooFewUsersError
+from surerec.errors import InputError
 from surerec.precedence import count_like
 from surerec.recommenders._estimator import fit_scorer
 
@@ -36,7 +36,8 @@ CANDIDATES: Final = {"CM12": "", "als": "implicit", "learned": "lightgbm"}
 """The measures that are tried, the fastest first, and the library that trains each."""
 _FEWEST: Final = 8  # users with held-out items, of whom a quarter choose
 _MOST_CHOOSING: Final = 500
-_MOST_FITTED: Final = 2000  # users of a fit that is only tried
+_FITTED: Final = 2000, 200_000
+"""Users and interactions of a fit that is only tried, the larger of both; rare items need rows."""
 _MOST_SHARES: Final = 2**25  # of the choosing users' candidates, which are held in memory
 _EQUAL: Final = 1.01  # times the smallest sets, up to which a faster measure is kept
 _COLUMNS: Final[dict[str, Any]] = {
@@ -157,7 +158,9 @@ def choose_measure(
                 continue
             try:
                 scorers[name] = fit_scorer(named(name), some)
-            except TooFewUsersError as error:
+            except InputError as error:  # such as too few users to train on
+                if not scorers:
+                    raise
                 row["note"] = f"not tried. {error}"
                 continue
             sizes = _sizes(scorers[name], some, choosing, settings, None if some is past else 2)
@@ -183,11 +186,13 @@ def _some_users(
     past: PrecedenceStatistics, choosing: Cases, random_state: int
 ) -> PrecedenceStatistics:
     """Return statistics of the choosing users and a random sample of others."""
-    if past.n_users <= _MOST_FITTED:
+    n_users, n_rows = _FITTED
+    n_users = max(n_users, n_rows * past.n_users // past.interactions.n_rows)
+    if past.n_users <= n_users:
         return past
     users = codes_in(past, choosing.interactions)[0][choosing.users]
     others = np.setdiff1d(np.flatnonzero(np.diff(past.interactions.offsets)), users)
-    left = np.random.default_rng(random_state).permutation(others)[_MOST_FITTED - len(users) :]
+    left = np.random.default_rng(random_state).permutation(others)[n_users - len(users) :]
     return count_like(past, past.interactions.without_users(left))
 
 

@@ -111,8 +111,8 @@ class PopulationConformal(Recommender):
     Notes
     -----
     With ``measure="auto"``, a quarter of the users, at most 500, choose. The measures are tried on
-    at most 2,000 users, and each choosing user is left out of their own scores. Sets within 1% of
-    the smallest count as equal, and the faster measure is kept.
+    2,000 users, or more with short histories (200,000 interactions). Each choosing user is left out
+    of their own scores. Sets within 1% of the smallest count as equal; the faster measure is kept.
 
     Choosing users do not calibrate, so no outcome that sets a threshold was compared. Interactions
     of calibration users only trained the tried measures, as they train the kept one. The guarantee
@@ -345,7 +345,8 @@ class PopulationConformal(Recommender):
     @property
     def measure_(self) -> str:
         """The name of the fitted measure, which "auto" has chosen."""
-        return self.model_.scorer.name if self._choice is None else self._choice.kept
+        _ = self.model_  # raises NotFittedError
+        return self._measure().name
 
     @property
     def choice_(self) -> pl.DataFrame | None:
