@@ -19,7 +19,7 @@ from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.errors import InputError
 from surerec.interactions import is_address, pool_segments
 from surerec.precedence import count_precedence
-from surerec.recommenders import DEFAULT_NAMES, choice_lines, make_recommender, save_all
+from surerec.recommenders import DEFAULT_NAMES, make_recommender, save_all
 from surerec.storage import read_card
 
 if TYPE_CHECKING:
@@ -203,9 +203,9 @@ def _show_saved(saved: dict[str, Recommender], skipped: dict[str, str], n_users:
         first = " (default)" if place == 0 and len(saved) > 1 else ""
         headline = plain(model.model_.calibration.headline(DEFAULT_CONFIDENCE))
         messages().print(f"  {name:<{width}}  {headline}{first}")
-        if (table := getattr(model, "choice_", None)) is not None:
-            for line in choice_lines(table):
-                messages().print(f"    {plain(line)}")
+        for tried in getattr(model, "choice_", ()):
+            kept = ", kept" if tried.measure == getattr(model, "measure_", "") else ""
+            messages().print(f"    {plain(str(tried))}{kept}")
     for name, reason in skipped.items():
         messages().print(f"Skipped {name}: {plain(reason)}")
     if DEFAULT_NAMES[0] in saved and _SMALLER not in saved and n_users >= _ENOUGH_TO_TRAIN:

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from importlib.util import find_spec
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-import polars as pl
 
 from surerec._progress import COMPILING, LOGGER, stage
 from surerec._state import ArraySchema, State, check_arrays
 from surerec._words import in_seconds
 from surerec.calibration import COMPARED, codes_in, find_guarantee, level_of, observe
-from surerec.errors import InputError
+from surerec.errors import InputError, TooFewUsersError
 from surerec.precedence import count_like
 from surerec.recommenders._estimator import fit_scorer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import polars as pl
     from numpy.typing import NDArray
 
     from surerec.calibration import Cases, ThresholdUnit
@@ -40,76 +39,50 @@ _FITTED: Final = 2000, 200_000
 """Users and interactions of a fit that is only tried, the larger of both; rare items need rows."""
 _MOST_SHARES: Final = 2**25  # of the choosing users' candidates, which are held in memory
 _EQUAL: Final = 1.01  # times the smallest sets, up to which a faster measure is kept
-_COLUMNS: Final[dict[str, Any]] = {
-    "measure": pl.String,
-    "mean_size": pl.Float64,
-    "sizes": pl.List(pl.Float64),
-    "seconds": pl.Float64,
-    "kept": pl.Boolean,
-    "note": pl.String,
-}
 _SCHEMAS: Final = {"users": ArraySchema("int64", (None,), low=0, below="n_users")}
 
 
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """The measures that were tried, and the users who chose.
+class Tried(NamedTuple):
+    """What a measure gave and what it cost; see :attr:`PopulationConformal.choice_`."""
 
-    Attributes
-    ----------
-    table : polars.DataFrame
-        One row per measure; see :attr:`PopulationConformal.choice_`.
-    users : polars.Series
-        The ids of the choosing users.
-    """
+    measure: str
+    mean_size: float | None = None
+    sizes: list[float] | None = None
+    seconds: float | None = None
+    note: str = ""
 
-    table: pl.DataFrame
+    def __str__(self) -> str:
+        if self.sizes is None:
+            return f"{self.measure}: {self.note}"
+        sizes = ", ".join(f"{size:,.0f}" for size in self.sizes)
+        return (
+            f"{self.measure}: mean set size {self.mean_size:,.0f} ({sizes}), "
+            f"{in_seconds(self.seconds or 0.0)}"
+        )
+
+
+class Choice(NamedTuple):
+    """The measures that were tried, the kept one, and the ids of the users who chose."""
+
+    tried: tuple[Tried, ...]
+    kept: str
     users: pl.Series
-
-    @property
-    def kept(self) -> str:
-        """The name of the kept measure."""
-        return str(self.table.row(by_predicate=pl.col("kept"), named=True)["measure"])
 
     def state(self, users: IdMap) -> State:
         """Return the saved state, with the codes of the choosing users that are known."""
         codes = users.codes(self.users)
-        return State({"users": codes[codes >= 0]}, {"table": json.dumps(self.table.rows())})
+        return State({"users": codes[codes >= 0]}, {"tried": json.dumps([self.kept, *self.tried])})
 
     @classmethod
-    def from_state(cls, state: State, users: IdMap) -> Self:
+    def from_state(cls, state: State, users: IdMap) -> Choice:
         """Restore a choice; raise KeyError or ValueError if the state is invalid."""
         check_arrays("the choice", _SCHEMAS, state.arrays, n_users=len(users))
         try:
-            table = pl.DataFrame(json.loads(state.texts["table"]), schema=_COLUMNS, orient="row")
-        except (TypeError, pl.exceptions.PolarsError) as error:
-            raise ValueError(f"the table of the choice is damaged: {error}") from error
-        return cls(table, users.ids.gather(state.arrays["users"]))
-
-
-def choice_lines(table: pl.DataFrame) -> list[str]:
-    """Return a line of text per measure of `choice_`: what it gave and what it cost."""
-    width = max(map(len, CANDIDATES))
-    return [
-        f"{row['measure']:<{width}}  {row['note'] or _in_words(row)}"
-        for row in table.iter_rows(named=True)
-    ]
-
-
-def _in_words(row: dict[str, Any]) -> str:
-    sizes = ", ".join(f"{size:,.0f}" for size in row["sizes"])
-    kept = ", kept" if row["kept"] else ""
-    return f"mean set size {row['mean_size']:,.0f} ({sizes}), {in_seconds(row['seconds'])}{kept}"
-
-
-class Chosen(NamedTuple):
-    """A choice, and what remains for the calibration."""
-
-    choice: Choice
-    cases: Cases
-    """The cases of users who did not choose."""
-    scorer: Scorer | None
-    """The kept measure's scorer, if it was fitted on all users."""
+            kept, *tried = json.loads(state.texts["tried"])
+            rows = tuple(Tried(*row) for row in tried)
+        except TypeError as error:
+            raise ValueError(f"the choice is damaged: {error}") from error
+        return cls(rows, kept, users.ids.gather(state.arrays["users"]))
 
 
 def choose_measure(
@@ -118,7 +91,7 @@ def choose_measure(
     settings: UserLevel,
     named: Callable[[str], Measure],
     max_seconds: float | None,
-) -> Chosen:
+) -> tuple[Choice, Cases, Scorer | None]:
     """Choose the measure with the smallest sets for a random part of the users.
 
     Parameters
@@ -133,48 +106,50 @@ def choose_measure(
         Returns the measure of a name.
     max_seconds : float or None
         No further measure is tried after this time.
+
+    Returns
+    -------
+    Choice
+        The choice.
+    Cases
+        The users who did not choose.
+    Scorer or None
+        The scorer of the kept measure, if it was fitted on all users.
     """
     if len(cases) < _FEWEST:
         raise InputError(
             f'measure="auto" needs at least {_FEWEST} users with held-out items; the data have '
             f'{len(cases)}. Name a measure, such as "CM12".'
         )
-    begin = _clock()
+    begin, random_state = _clock(), settings.random_state
     most = min(_MOST_CHOOSING, max(_FEWEST, _MOST_SHARES // past.n_items))
-    choosing = cases.sample(min(most, len(cases) // 4), settings.random_state)
-    some = _some_users(past, choosing, settings.random_state)
-    rows: list[dict[str, Any]] = []
+    choosing = cases.sample(min(most, len(cases) // 4), random_state)
+    some = _some_users(past, choosing, random_state)
+    is_sample = some is not past
+    tried: list[Tried] = []
     scorers: dict[str, Scorer] = {}
     with stage("choosing the measure"):
         for name, library in CANDIDATES.items():
             started = _clock()
-            row: dict[str, Any] = dict.fromkeys(_COLUMNS) | {"measure": name, "kept": False}
-            rows.append(row)
             if library and find_spec(library) is None:
-                row["note"] = f"not tried, as {library} is not installed"
-                continue
-            if scorers and max_seconds is not None and started - begin >= max_seconds:
-                row["note"] = f"not tried, as max_seconds={max_seconds:g} had passed"
-                continue
-            try:
-                scorers[name] = fit_scorer(named(name), some)
-            except InputError as error:  # such as too few users to train on
-                if not scorers:
-                    raise
-                row["note"] = f"not tried. {error}"
-                continue
-            sizes = _sizes(scorers[name], some, choosing, settings, None if some is past else 2)
-            row["sizes"], row["mean_size"] = sizes.tolist(), float(np.exp(np.log(sizes).mean()))
-            row["seconds"] = _clock() - started
-    tried = [row for row in rows if row["sizes"]]
-    smallest = min(row["mean_size"] for row in tried)
-    next(row for row in tried if row["mean_size"] <= _EQUAL * smallest)["kept"] = True
+                row = Tried(name, note=f"not tried, as {library} is not installed")
+            elif scorers and max_seconds is not None and started - begin >= max_seconds:
+                row = Tried(name, note=f"not tried, as max_seconds={max_seconds:g} had passed")
+            else:
+                try:
+                    scorers[name] = fit_scorer(named(name), some)
+                    sizes = _sizes(scorers[name], some, choosing, settings, is_sample=is_sample)
+                    mean_size = float(np.exp(np.log(sizes).mean()))
+                    row = Tried(name, mean_size, sizes.tolist(), _clock() - started)
+                except TooFewUsersError as error:
+                    row = Tried(name, note=f"not tried. {error}")
+            LOGGER.info(str(row))
+            tried.append(row)
+    by_size = {row.measure: row.mean_size for row in tried if row.mean_size is not None}
+    kept = next(name for name in by_size if by_size[name] <= _EQUAL * min(by_size.values()))
     users = cases.interactions.users.ids.gather(choosing.users)
-    choice = Choice(pl.DataFrame(rows, schema=_COLUMNS), users)
-    for line in choice_lines(choice.table):
-        LOGGER.info(line)
     others = cases[~np.isin(cases.users, choosing.users)]
-    return Chosen(choice, others, scorers[choice.kept] if some is past else None)
+    return Choice(tuple(tried), kept, users), others, None if is_sample else scorers[kept]
 
 
 def _clock() -> float:
@@ -201,24 +176,22 @@ def _sizes(
     some: PrecedenceStatistics,
     choosing: Cases,
     settings: UserLevel,
-    min_support: int | None,
+    *,
+    is_sample: bool,
 ) -> NDArray[np.float64]:
     """Return the mean set sizes of the choosing users, at equal risk for every measure.
 
     In a sample of users, many items have no other consumers. They are neither candidates nor
-    expected of a set, by `min_support`.
+    expected of a set.
     """
     kind, levels = find_guarantee(settings.guarantee), list(COMPARED)
     if kind.tested:  # a better ranking needs fewer items for the same recall, in its upper part
         kind, levels = find_guarantee("recall"), [level_of(each) for each in COMPARED]
     unit: ThresholdUnit = "score" if settings.threshold == "score" else "rank"
-    allowed = None if min_support is None else np.flatnonzero(some.support >= min_support)
+    allowed = np.flatnonzero(some.support > 1) if is_sample else None
     found = observe(scorer, some, choosing, keep_candidates=unit == "score", allowed=allowed)
     curve = kind.curve(found.entries(unit), found.owners, len(found))
-    thresholds = (curve.threshold(level) for level in levels)
-    users = np.arange(len(found))
-    sizes = [
-        (found.n_candidates if at == np.inf else found.sizes(users, unit, at)).mean()
-        for at in thresholds
-    ]
-    return np.maximum(sizes, 1.0)
+    every = np.arange(len(found))
+    at = [curve.threshold(level) for level in levels]
+    sizes = [found.sizes(every, unit, each) if each < np.inf else found.n_candidates for each in at]
+    return np.maximum([each.mean() for each in sizes], 1.0)

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     )
     from surerec.interactions import Segmentation
     from surerec.measures import Measure, MeasureLike, Scorer
+    from surerec.recommenders._choice import Tried
     from surerec.recommenders._model import FittedModel
 
 
@@ -105,7 +106,9 @@ class PopulationConformal(Recommender):
         The calibration users with their outcomes.
     scorer_ : Scorer
         The fitted measure; ``scorer_.learned`` has the trees of a learned one.
-    choice_ : polars.DataFrame or None
+    measure_ : str
+        The name of the fitted measure, which "auto" has chosen.
+    choice_ : tuple
         With ``measure="auto"``, what each measure gave and cost.
 
     Notes
@@ -349,15 +352,14 @@ class PopulationConformal(Recommender):
         return self._measure().name
 
     @property
-    def choice_(self) -> pl.DataFrame | None:
-        """The measures that "auto" tried, one row each; None if the measure was given.
+    def choice_(self) -> tuple[Tried, ...]:
+        """The measures that "auto" tried; empty if the measure was given.
 
-        ``sizes`` are mean set sizes at confidence 0.9, 0.8, 0.7 and 0.5; for a precision, at recall
-        0.1, 0.2, 0.3 and 0.5. ``mean_size`` is their geometric mean, which decides. ``seconds`` is
-        the cost, ``kept`` marks the choice, and ``note`` says why a measure was not tried.
+        Each has ``measure``, ``mean_size``, ``sizes``, ``seconds``, and a ``note`` that says why it
+        was not tried. ``sizes`` are mean set sizes at confidence 0.9, 0.8, 0.7 and 0.5; for a
+        precision, at recall 0.1, 0.2, 0.3 and 0.5. Their geometric mean ``mean_size`` decides.
         """
-        _ = self.model_  # raises NotFittedError
-        return None if self._choice is None else self._choice.table
+        return () if self._choice is None else self._choice.tried
 
     @property
     def _is_auto(self) -> bool:
@@ -379,14 +381,8 @@ class PopulationConformal(Recommender):
     def _validate(self) -> None:
         self._settings()
         self._measure()
-        if self.max_seconds is None:
-            return
-        check_number("max_seconds", self.max_seconds, 0, MOST, "a number of seconds above 0")
-        if not self._is_auto:
-            raise InputError(
-                f"max_seconds is {self.max_seconds:g}, but the measure is given. Omit it, or pass "
-                'measure="auto" (--recommender recall-auto).'
-            )
+        if self.max_seconds is not None:
+            check_number("max_seconds", self.max_seconds, 0, MOST, "a number of seconds above 0")
 
     def _group_model(self, calibration: Calibration) -> CalibratedGroups:
         settings, measure = self._settings(), self._measure()
@@ -406,7 +402,7 @@ class PopulationConformal(Recommender):
     def _stored_params(self) -> dict[str, Any]:
         found = super()._stored_params()
         if self._is_auto:
-            found |= {"measure": self._measure().stored, "max_seconds": None}
+            found["measure"] = self._measure().stored
         return found
 
     def _state(self) -> State:
