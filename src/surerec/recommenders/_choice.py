@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from importlib.util import find_spec
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -69,20 +68,15 @@ class Choice(NamedTuple):
     users: pl.Series
 
     def state(self, users: IdMap) -> State:
-        """Return the saved state, with the codes of the choosing users that are known."""
+        """Return what is saved: the codes of the choosing users, who must never calibrate."""
         codes = users.codes(self.users)
-        return State({"users": codes[codes >= 0]}, {"tried": json.dumps([self.kept, *self.tried])})
+        return State({"users": codes[codes >= 0]})
 
     @classmethod
-    def from_state(cls, state: State, users: IdMap) -> Choice:
+    def from_state(cls, state: State, kept: str, users: IdMap) -> Choice:
         """Restore a choice; raise KeyError or ValueError if the state is invalid."""
         check_arrays("the choice", _SCHEMAS, state.arrays, n_users=len(users))
-        try:
-            kept, *tried = json.loads(state.texts["tried"])
-            rows = tuple(Tried(*row) for row in tried)
-        except TypeError as error:
-            raise ValueError(f"the choice is damaged: {error}") from error
-        return cls(rows, kept, users.ids.gather(state.arrays["users"]))
+        return cls((), kept, users.ids.gather(state.arrays["users"]))
 
 
 def choose_measure(

@@ -353,7 +353,7 @@ class PopulationConformal(Recommender):
 
     @property
     def choice_(self) -> tuple[Tried, ...]:
-        """The measures that "auto" tried; empty if the measure was given.
+        """The measures that "auto" tried; empty if the measure was given or the model loaded.
 
         Each has ``measure``, ``mean_size``, ``sizes``, ``seconds``, and a ``note`` that says why it
         was not tried. ``sizes`` are mean set sizes at confidence 0.9, 0.8, 0.7 and 0.5; for a
@@ -402,7 +402,7 @@ class PopulationConformal(Recommender):
     def _stored_params(self) -> dict[str, Any]:
         found = super()._stored_params()
         if self._is_auto:
-            found["measure"] = self._measure().stored
+            found |= {"measure": self._measure().stored, "max_seconds": None}
         return found
 
     def _state(self) -> State:
@@ -414,7 +414,8 @@ class PopulationConformal(Recommender):
     def _restored(self, statistics: PrecedenceStatistics, state: State) -> FittedModel:
         choice, state = state.split(CHOICE)
         if not choice.is_empty:
-            self._choice = Choice.from_state(choice, statistics.interactions.users)
+            users = statistics.interactions.users
+            self._choice = Choice.from_state(choice, self._measure().name, users)
         model, measure = super()._restored(statistics, state), self._measure()
         is_saved = not state.split(SCORER)[0].is_empty
         if is_saved or model.scorer.leaves_users_out is not False or not measure.refits:
