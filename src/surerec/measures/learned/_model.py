@@ -23,6 +23,7 @@ from surerec.measures.learned._examples import (
     make_examples,
 )
 from surerec.measures.learned._features import EXTRAS, Features, describe_features
+from surerec.measures.learned._sequence import Decay
 from surerec.measures.learned._training import (
     COMPONENTS,
     LARGE,
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 
 _SHORTEST: Final = 5
 """Items of the shortest profile that is trained on."""
-_N_SPLITS: Final = 2
 N_FOLDS: Final = 4
 """With 4 folds, the features of examples are computed from half of the users."""
 
@@ -135,7 +135,6 @@ class LearnedModel:
         most_users = check_whole("n_users", n_users)
         sampling = Sampling(
             target,
-            _N_SPLITS,
             check_whole("negatives", negatives),
             check_whole("random_state", random_state, lowest=0),
         )
@@ -170,6 +169,12 @@ class LearnedModel:
             ]
             params |= {"window": window, "n_next": n_next}
         return cls(folds, fold_of, names, intercepts, params)
+
+    @property
+    def decay(self) -> Decay:
+        """Decay of the sequential ridge regression, which depends on the horizon."""
+        target = TrainingHorizon(self.params["horizon"], self.params.get("window"))
+        return Decay.of(is_short=target.is_short)
 
     def fold_for(self, users: Sequence[int], history: NDArray[np.integer]) -> int:
         """Return the fold whose model may score these users: their own, or any for a new user."""
@@ -249,7 +254,7 @@ def _draw_examples(
         advance.describe(f"Training: pair {place} of {len(pairs)}")
         others = interactions.only(np.repeat(~np.isin(fold_of, pair), lengths))
         counted = count_like(statistics, others)
-        features = _features(counted, given, sampling.random_state)
+        features = _features(counted, given, sampling)
         training_users = TrainingUsers.of(features, interactions)
         for trees, fold in (pair, pair[::-1]):
             users = chosen[trees][fold_of[chosen[trees]] == fold]
@@ -280,16 +285,17 @@ def _draw_users(
 
 
 def _features(
-    counted: PrecedenceStatistics, given: SelectedComponents | None, random_state: int
+    counted: PrecedenceStatistics, given: SelectedComponents | None, sampling: Sampling
 ) -> Features:
     """Build features with all components that are tried or given."""
     factors = None
     if given is None or "matrix factorisation" in given.names:
         try:  # one set of factors on all these users, which may score any other user
-            factors = Factorisation.train_whole(counted, AlsSettings(random_state=random_state))
+            factors = Factorisation.train_whole(counted, AlsSettings(random_state=sampling.random_state))
         except InputError:  # too few users, or implicit is not installed
             factors = None
-    return Features(counted, extras=tuple(EXTRAS), factors=factors)
+    decay = Decay.of(is_short=sampling.target.is_short)
+    return Features(counted, extras=tuple(EXTRAS), factors=factors, sequence=decay)
 
 
 def _used_features(trained: list[TrainedTrees]) -> list[str]:
