@@ -13,7 +13,7 @@ from surerec.measures._aggregates import ProfileRows
 from surerec.measures.learned import _sums as summed
 from surerec.measures.learned._items import ItemSums, WindowCounts
 from surerec.measures.learned._ridge import ForwardRidge, Ridge, RidgeQuery
-from surerec.measures.learned._sequence import SHORT, SequentialRidge
+from surerec.measures.learned._sequence import SequentialRidge
 from surerec.measures.learned._sums import N_LAST, sums_in_parts
 from surerec.precedence import of_matrix, spans
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from surerec.measures.als import Factorisation
     from surerec.measures.learned._items import ItemMeans
     from surerec.measures.learned._ridge import BaseRidge
-    from surerec.measures.learned._sequence import Decay
     from surerec.precedence import PrecedenceStatistics
 
 
@@ -37,8 +36,6 @@ FEATURES: Final[dict[str, str]] = {
     "last_share": "share of consumers who consumed it later, last 5 items of the profile",
     "next": "share of the last 5 items' consumers who had it among their next 10",
     "soon": "share of the last 5 items' consumers who had it among their next 50",
-    "follows": "share of the last item's consumers who consumed it next",
-    "follows_soon": "share of the last item's consumers who had it among their next 3",
     "max_share": "share of an item's consumers who consumed it later, maximum (CM9)",
     "median_ratio": "share of those who had not consumed it before and did later, median (CM11)",
     "ratio": "share of those who had not consumed it before and did later, mean (CM12)",
@@ -69,7 +66,11 @@ _FORWARD: Final = {
     "last_forward_ridge": "the same prediction from the last few items",
 }
 _PREFERENCE: Final = {"preference": "prediction of a matrix factorisation from the profile's items"}
-_SEQUENCE: Final = {"sequence": "prediction of a ridge regression of the next items on the latest"}
+_SEQUENCE: Final = {
+    "sequence": "prediction of a ridge regression of the next items on the latest",
+    "follows": "share of the last item's consumers who consumed it next",
+    "follows_soon": "share of the last item's consumers who had it among their next 3",
+}
 EXTRAS: Final[dict[str, dict[str, str]]] = {
     "sequence": _SEQUENCE,
     "past to future": _FORWARD,
@@ -84,7 +85,7 @@ def describe_features(extras: Sequence[str]) -> dict[str, str]:
     Examples
     --------
     >>> len(describe_features(())), list(describe_features(["matrix factorisation"]))[-1]
-    (28, 'preference')
+    (26, 'preference')
     """
     return FEATURES | {name: words for each in extras for name, words in EXTRAS[each].items()}
 
@@ -168,9 +169,8 @@ class Features:
         Forward ridge regression on the same profiles; fitted by default if it is a component.
     factors : Factorisation, optional
         Matrix factorisation of the same profiles; without it, its feature is 0.
-    sequence : SequentialRidge or Decay, optional
-        Sequential ridge regression on the same profiles, or the decay to fit it with if it is a
-        component.
+    sequence : SequentialRidge, optional
+        Sequential ridge regression on the same profiles; fitted by default if it is a component.
     """
 
     def __init__(
@@ -180,7 +180,7 @@ class Features:
         extras: Sequence[str] = (),
         forward: ForwardRidge | None = None,
         factors: Factorisation | None = None,
-        sequence: SequentialRidge | Decay = SHORT,
+        sequence: SequentialRidge | None = None,
     ) -> None:
         self.statistics = statistics
         self._counted = statistics = statistics.counted  # at the last full count
@@ -197,15 +197,14 @@ class Features:
         )
         if forward is None and "past to future" in extras:
             forward = ForwardRidge.fit(popular_first)
-        if not isinstance(sequence, SequentialRidge) and "sequence" in extras:
-            sequence = SequentialRidge.fit(popular_first, sequence)
-        self.forward, self.factors = forward, factors
-        self.sequence = sequence if isinstance(sequence, SequentialRidge) else None
+        if sequence is None and "sequence" in extras:
+            sequence = SequentialRidge.fit(popular_first)
+        self.sequence, self.forward, self.factors = sequence, forward, factors
         self.descriptions = describe_features(extras)
         # The slower one first, so that threads end together.
         placed = (
             ("forward_ridge", "past to future", forward, 4),
-            ("sequence", "sequence", self.sequence, 1),
+            ("sequence", "sequence", sequence, 1),
             ("ridge", "", self.ridge, 4),
         )
         self._ridges = [
@@ -289,9 +288,10 @@ class Features:
 
         def fill_windows() -> None:
             shares = self._window_shares(profile, columns, N_LAST, 0)
-            last = self._window_shares(profile, columns, 1, _MORE_CONSUMERS)
-            after = shares[:3].sum(axis=0), shares.sum(axis=0), last[0], last[0] + last[1]
-            found[self._rows_of("next", len(after))] = after
+            found[self._rows_of("next", 2)] = shares[:3].sum(axis=0), shares.sum(axis=0)
+            if self.sequence is not None and "sequence" in only:
+                last = self._window_shares(profile, columns, 1, _MORE_CONSUMERS)
+                found[self._rows_of("follows", 2)] = last[0], last[0] + last[1]
 
         jobs.append(fill_windows)
         if (factors := self.factors) is not None and "matrix factorisation" in only:

@@ -60,7 +60,8 @@ class BaseRidge(ABC):
         return len(self.inverse)
 
     def __repr__(self) -> str:
-        n_bytes = sum(each.nbytes for each in vars(self).values())
+        arrays = (each for each in vars(self).values() if isinstance(each, np.ndarray))
+        n_bytes = sum(each.nbytes for each in arrays)
         return f"{type(self).__name__}({self.n_items:,} items, {in_words(n_bytes)})"
 
     def score(

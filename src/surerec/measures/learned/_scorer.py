@@ -100,9 +100,7 @@ class LearnedScorer(Scorer):
                 random_state=int(learned.params["random_state"]),
             )
             factors = Factorisation.train(statistics.counted, settings)
-        self._features = Features(
-            statistics, ridge, extras, forward, factors, sequence or learned.decay
-        )
+        self._features = Features(statistics, ridge, extras, forward, factors, sequence)
         folds = [read_trees(text, len(names)) for text in learned.folds]
         self._trees = [Trees.of(trees) for trees in folds]
         self._used_extras = [_used_extras(trees, names) for trees in folds]
@@ -326,7 +324,7 @@ class LearnedMeasure(Measure):
         return LearnedScorer(
             statistics,
             learned,
-            sequence=SequentialRidge(*(arrays[name] for name in _SEQUENCE), learned.decay)
+            sequence=SequentialRidge(*(arrays[name] for name in _SEQUENCE))
             if has_sequence
             else None,
             ridge=Ridge(arrays["ridge"]),

@@ -42,11 +42,6 @@ class Decay(NamedTuple):
     ahead: float
     n_ahead: int
 
-    @classmethod
-    def of(cls, *, is_short: bool) -> Decay:
-        """Return the decay for a few next items, or for a longer horizon."""
-        return SHORT if is_short else LONG
-
     def of_past(self, age: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the weights of past items; the latest has age 0."""
         return np.where((age >= 0) & (age < self.n_past), np.exp(-np.abs(age) / self.past), 0.0)
@@ -70,9 +65,7 @@ class Decay(NamedTuple):
 
 
 SHORT: Final = Decay(4.0, 20, 2.0, 3)
-"""For few next items."""
-LONG: Final = Decay(40.0, 120, 40.0, 120)
-"""For longer futures."""
+"""Chosen on second-last items of MovieLens 1M."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -87,15 +80,15 @@ class SequentialRidge(BaseRidge):
     weights: NDArray[np.float32]
     outputs: NDArray[np.int64]
     """Number of rows of which each item is the next."""
-    decay: Decay
+    decay: Decay = SHORT
 
     @classmethod
     def fit(
         cls,
         interactions: Interactions,
-        decay: Decay,
         strength: float = 0.08,
         most_items: int = MOST_ITEMS,
+        decay: Decay = SHORT,
     ) -> SequentialRidge:
         """Fit over the most popular items.
 
@@ -103,12 +96,12 @@ class SequentialRidge(BaseRidge):
         ----------
         interactions : Interactions
             The profiles.
-        decay : Decay
-            Weights of past and next items.
         strength : float, default=0.08
             λ per user.
         most_items : int, default=5,000
             Maximum number of items; fewer if memory is short.
+        decay : Decay, optional
+            Weights of past and next items.
         """
         from scipy import linalg  # noqa: PLC0415  # slow to import, and not needed by other measures
 
