@@ -1,9 +1,9 @@
 """Next-item protocols of published sequence models: all items ranked, seen items filtered.
 
-``python -m benchmarks.published FILE [--protocol last matched validation temporal] [--only EASE …]``
-reads a table with the columns user_id, item_id and timestamp, each user's rows in time order. It
-prints HR@10, NDCG@10 with its standard error, the 90% rank (the size of a next-item set at
-confidence 0.9), and the time of the fit and of one user's scores.
+``python -m benchmarks.published FILE [--protocol last temporal …] [--only EASE …]`` reads a table
+with the columns user_id, item_id and timestamp, each user's rows in time order. It prints HR@10,
+NDCG@10 with its standard error, the 90% rank (the size of a next-item set at confidence 0.9), and
+the time of the fit and of one user's scores.
 
 - ``last``: the last item of each user is the target, and everything else is fitted.
 - ``matched``: the same targets, fitted on the rows whose column `part` is "train", as gSASRec was.

@@ -152,7 +152,10 @@ def test_scoring_needs_no_lightgbm_but_training_and_explaining_do(
         ({"negatives": 0}, "negatives"),
         ({"n_users": 0}, "n_users"),
         ({"random_state": -1}, "random_state"),
-        ({"components": ["trees"]}, "'trees', which is no component .* sequence, past to future, matrix"),
+        (
+            {"components": ["trees"]},
+            "'trees', which is no component .* sequence, past to future, matrix",
+        ),
     ],
 )
 def test_invalid_settings_are_refused(statistics, settings, sentence):

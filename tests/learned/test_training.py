@@ -62,7 +62,11 @@ def test_validation_users_stop_the_training(examples):
 def test_larger_trees_have_half_of_the_weight(examples):
     """The small trees come first, with half of their weight."""
     alone, both = (
-        read_trees(train_best(examples, [], SelectedComponents(tuple(EXTRAS), names), 0, lambda _: None).text)
+        read_trees(
+            train_best(
+                examples, [], SelectedComponents(tuple(EXTRAS), names), 0, lambda _: None
+            ).text
+        )
         for names in ((), (LARGER,))
     )
     assert [tree.scaled(0.5) for tree in alone] == both[: len(alone)]

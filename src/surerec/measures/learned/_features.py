@@ -336,7 +336,9 @@ class Features:
     ) -> list[NDArray[np.float64]]:
         """Return the predictions of a ridge regression for each profile, in the order of codes."""
         own = ([self._placed(items) for items in each.consumed] for each in profiles)
-        queries = [_query(ridge, each.history, out) for each, out in zip(profiles, own, strict=True)]
+        queries = [
+            _query(ridge, each.history, out) for each, out in zip(profiles, own, strict=True)
+        ]
         return self._scores(ridge, queries, columns)
 
     def _scores(

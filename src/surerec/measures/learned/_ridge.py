@@ -52,7 +52,7 @@ class RidgeQuery(NamedTuple):
 class BaseRidge(ABC):
     """A ridge regression that leaves users out by a downdate of ``P = (XᵀX + λI)⁻¹``."""
 
-    inverse: NDArray[np.float64]
+    inverse: NDArray[np.floating]
 
     @property
     def n_items(self) -> int:
@@ -298,7 +298,7 @@ def _inverse(
 
 
 def sum_tables(
-    matrix: NDArray[np.float64], tables: Sequence[Table], columns: NDArray[np.int64] | None
+    matrix: NDArray[np.floating], tables: Sequence[Table], columns: NDArray[np.int64] | None
 ) -> Iterator[NDArray[np.float64]]:
     """Yield the weighted sums of rows for each table, at some columns or at all."""
     if columns is not None:
@@ -355,10 +355,10 @@ def _rows_and_weights(
 @njit(nogil=True, cache=True)
 def _add_four(
     weights: NDArray[np.float64],
-    first: NDArray[np.float64],
-    second: NDArray[np.float64],
-    third: NDArray[np.float64],
-    fourth: NDArray[np.float64],
+    first: NDArray[np.floating],
+    second: NDArray[np.floating],
+    third: NDArray[np.floating],
+    fourth: NDArray[np.floating],
     sums: NDArray[np.float64],
 ) -> None:
     one, two, three, four = weights[0], weights[1], weights[2], weights[3]
@@ -370,7 +370,7 @@ def _add_four(
 
 @njit(nogil=True, cache=True)
 def _sum_rows(
-    matrix: NDArray[np.float64],
+    matrix: NDArray[np.floating],
     starts: NDArray[np.int64],
     rows: NDArray[np.int64],
     weights: NDArray[np.float64],
@@ -404,7 +404,7 @@ def _sum_rows(
 
 @njit(nogil=True, cache=True)
 def _pick(
-    matrix: NDArray[np.float64], rows: NDArray[np.int64], columns: NDArray[np.int64]
+    matrix: NDArray[np.floating], rows: NDArray[np.int64], columns: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Return some columns of some rows."""
     picked = np.empty((len(rows), len(columns)))

@@ -20,7 +20,7 @@ from surerec.measures.learned._training import contributions
 from surerec.measures.learned._trees import Trees, read_trees, write_trees
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -324,13 +324,16 @@ class LearnedMeasure(Measure):
         return LearnedScorer(
             statistics,
             learned,
-            sequence=SequentialRidge(*(arrays[name] for name in _SEQUENCE))
-            if has_sequence
-            else None,
+            sequence=_sequential(arrays) if has_sequence else None,
             ridge=Ridge(arrays["ridge"]),
             forward=ForwardRidge(*(arrays[name] for name in _FORWARD)) if has_forward else None,
             factors=None if of_factors.is_empty else Factorisation.from_state(of_factors, counted),
         )
+
+
+def _sequential(arrays: Mapping[str, NDArray[Any]]) -> SequentialRidge:
+    inverse, weights, outputs = (arrays[name] for name in _SEQUENCE)
+    return SequentialRidge(inverse, weights, outputs)
 
 
 def _check_horizon(params: dict[str, Any], n_folds: int) -> bool:

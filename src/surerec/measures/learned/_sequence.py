@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -135,13 +135,13 @@ class SequentialRidge(BaseRidge):
         all_sums = sum_tables(self.weights, added, columns)
         for rows, by, sums in zip(own, moved, all_sums, strict=True):
             if rows is not None and by is not None:
-                np.subtract.at(sums, (slice(None), rows.items), by @ rows.outputs)
+                sums -= [np.bincount(rows.items, each, self.n_items) for each in by @ rows.outputs]
                 is_next = rows.outputs.any(axis=0)
                 counts = np.bincount(rows.items[is_next], minlength=self.n_items)
                 sums[:, (counts > 0) & (counts == self.outputs)] = 0.0  # else a rounding error
             yield sums
 
-    def _moved(self, table: Table, own: _Rows) -> NDArray[np.float64]:
+    def _moved(self, table: Table, own: _OwnRows) -> NDArray[np.float64]:
         """Return the coefficients ``a`` of the left-out rows, for each weighting."""
         items, weights = table
         inputs = own.inputs
@@ -157,7 +157,7 @@ class SequentialRidge(BaseRidge):
         age = place[:, None] - 1 - place
         return self.decay.of_past(age), self.decay.of_next(-1 - age)
 
-    def _rows_of(self, own: Sequence[NDArray[np.int64]]) -> _Rows:
+    def _rows_of(self, own: Sequence[NDArray[np.int64]]) -> _OwnRows:
         """Return the rows of users to leave out."""
         from scipy import linalg  # noqa: PLC0415  # slow to import, and not needed by other measures
 
@@ -168,16 +168,16 @@ class SequentialRidge(BaseRidge):
             items = profile[begin:]
             rows, known = slice(first - begin, len(items)), items < self.n_items
             bands = (band[rows, : len(items)][:, known] for band in self._bands)
-            parts.append(_Rows(items[known], *bands))
+            parts.append(_OwnRows(items[known], *bands))
         if len(parts) == 1:
             return parts[0]
-        items, inputs, outputs = zip(*parts, strict=True)
-        return _Rows(
-            np.concatenate(items), linalg.block_diag(*inputs), linalg.block_diag(*outputs)
+        every, inputs, outputs = zip(*parts, strict=True)
+        return _OwnRows(
+            np.concatenate(every), linalg.block_diag(*inputs), linalg.block_diag(*outputs)
         )
 
 
-class _Rows(NamedTuple):
+class _OwnRows(NamedTuple):
     """Rows of users to leave out, over the positions of their profiles."""
 
     items: NDArray[np.int64]
@@ -205,7 +205,8 @@ def _products(
     def fill(first: int) -> None:
         rows = slice(first, min(first + _ITEMS_AT_ONCE, n_items))
         sums = np.zeros((2, rows.stop - first, interactions.n_items))
-        _add_products(first, *sums, *occurrences, begins, firsts, ends, items, *products)
+        arrays: Any = *occurrences, begins, firsts, ends, items, *products
+        _add_products(first, sums[0], sums[1], *arrays)
         gram[rows], cross[rows] = sums[:, :, :n_items]
 
     list(run_blocks(fill, range(0, n_items, _ITEMS_AT_ONCE)))
