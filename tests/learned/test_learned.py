@@ -21,7 +21,7 @@ from surerec.measures.learned import (
 )
 from surerec.measures.learned import _training as training
 from surerec.measures.learned._examples import TrainingHorizon
-from surerec.measures.learned._features import EXTRAS, describe_features, extras_of
+from surerec.measures.learned._features import describe_features, extras_of
 from surerec.measures.learned._trees import read_trees
 
 
