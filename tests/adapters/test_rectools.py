@@ -236,9 +236,7 @@ def test_invalid_models_and_requests_are_refused(fitted, dataset, halves):
         sr.wrap(fitted("ease"), items=list(range(79))).calibrate(*halves)
     with pytest.raises(sr.InputError, match="items of the past are not in the catalogue of EASEM"):
         sr.wrap(fitted("ease"), items=dataset.item_id_map).calibrate(*halves)  # other ids
-    with pytest.raises(
-        sr.InputError, match="PureSVDModel cannot score new users"
-    ):
+    with pytest.raises(sr.InputError, match="PureSVDModel cannot score new users"):
         sr.wrap(make("svd"), covers="new-users").fit(halves[0])
     with pytest.raises(
         sr.InputError, match=r"RandomModel of RecTools cannot score all items. Pass one of E"
