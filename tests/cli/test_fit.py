@@ -186,3 +186,12 @@ def test_measures_lists_all_17_formulas(cli):
     lines = cli("measures").out.splitlines()
     assert sum(line.startswith(("CM", "NCM")) for line in lines) == 17
     assert [line.split()[0] for line in lines[-2:]] == ["learned", "als"]
+
+
+def test_fit_says_what_each_measure_gave_and_cost(cli, log):
+    at = log(60, 12)
+    done = cli("fit", "shop.csv", "model", "--recommender", "hit-auto", "--max-seconds", "1e-9")
+    assert done.code == 0
+    assert re.search(r"    CM12     mean set size \d+ \([\d, ]+\), [\d.]+ s, kept\n", done.err)
+    assert "    als      not tried, as max_seconds=1e-09 had passed\n" in done.err
+    assert load_all(at / "model")["hit-auto"].measure == "CM12"

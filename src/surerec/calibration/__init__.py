@@ -47,6 +47,7 @@ from surerec.calibration._items import (
 from surerec.calibration._learned import calibrate, sizes_by_unit, unit_of
 from surerec.calibration._precision import PrecisionCalibration
 from surerec.calibration._probabilities import (
+    COMPARED,
     ItemProbabilities,
     choose,
 )
@@ -63,6 +64,7 @@ from surerec.calibration._regressions import ItemCurve, hit_probabilities, list_
 from surerec.calibration._users import UserCalibration, cases_of, held_out_text
 
 __all__ = [
+    "COMPARED",
     "GUARANTEE_KINDS",
     "LIST_MOST",
     "Assessment",

@@ -344,6 +344,26 @@ class Outcomes:
             return self.ranks
         return np.where(np.isinf(self.ranks), np.inf, -self.shares)
 
+    def sizes(
+        self, cases: NDArray[np.intp], threshold: Literal["rank", "score"], at: float
+    ) -> NDArray[np.float64]:
+        """Return the set sizes of some cases at a finite threshold.
+
+        A score threshold requires the candidates' shares.
+        """
+        if threshold == "rank":
+            return np.minimum(self.n_candidates[cases].astype(np.float64), at)
+        shares, bound = self.candidate_shares, max(-at, 0.0)
+        assert shares is not None  # noqa: S101  # kept for score thresholds
+        # Bisection, as shares fall; this copies no rows of a large catalogue.
+        low, high = np.zeros(len(cases), dtype=np.int64), np.full(len(cases), shares.shape[1])
+        while (open_ := low < high).any():
+            middle = (low + high) // 2
+            inside = open_ & (shares[cases, np.minimum(middle, shares.shape[1] - 1)] >= bound)
+            low = np.where(inside, middle + 1, low)
+            high = np.where(open_ & ~inside, middle, high)
+        return low.astype(np.float64)
+
 
 def observe(
     scorer: object,

@@ -19,7 +19,7 @@ from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.errors import InputError
 from surerec.interactions import is_address, pool_segments
 from surerec.precedence import count_precedence
-from surerec.recommenders import DEFAULT_NAMES, make_recommender, save_all
+from surerec.recommenders import DEFAULT_NAMES, choice_lines, make_recommender, save_all
 from surerec.storage import read_card
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ _USER_LEVEL: Final = {
         str, "Segments by history length (3), by a column (country), or both (country,3)."
     ),
     "window": Option(float, "Calibrate on this many last days of the data."),
+    "max_seconds": Option(float, "Time after which recall-auto tries no further measure."),
 }
 _SEGMENTS: Final = {
     "user_segments": Option(Path, "Table of users with the column of --segments."),
@@ -95,7 +96,8 @@ def fit(
     precedence-mining-top1: rankings without a guarantee
 
     Instead of cm12, use any of cm1 … cm13, ncm14 … ncm17, learned or als (icrs-learned,
-    icrs-als); `surerec measures` describes them.
+    icrs-als); `surerec measures` describes them. recall-auto, hit-auto and precision-auto try cm12,
+    als and learned, and keep the one with the smallest sets.
 
     [bold]Examples:[/bold]
 
@@ -201,6 +203,9 @@ def _show_saved(saved: dict[str, Recommender], skipped: dict[str, str], n_users:
         first = " (default)" if place == 0 and len(saved) > 1 else ""
         headline = plain(model.model_.calibration.headline(DEFAULT_CONFIDENCE))
         messages().print(f"  {name:<{width}}  {headline}{first}")
+        if (table := getattr(model, "choice_", None)) is not None:
+            for line in choice_lines(table):
+                messages().print(f"    {plain(line)}")
     for name, reason in skipped.items():
         messages().print(f"Skipped {name}: {plain(reason)}")
     if DEFAULT_NAMES[0] in saved and _SMALLER not in saved and n_users >= _ENOUGH_TO_TRAIN:

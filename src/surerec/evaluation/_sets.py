@@ -125,7 +125,7 @@ def sets_at_thresholds(
         Significance levels.
     """
     return _tested_sets(
-        calibration, tested, lambda at: _sizes(outcomes, users, threshold, at), epsilons
+        calibration, tested, lambda at: outcomes.sizes(users, threshold, at), epsilons
     )
 
 
@@ -141,23 +141,6 @@ def _tested_sets(
     nothing = np.full(losses.shape[1], np.nan)
     sizes = np.stack([nothing if at == np.inf else sizes_at(at) for at in thresholds])
     return TestedSets(thresholds, losses, sizes)
-
-
-def _sizes(
-    outcomes: Outcomes, users: NDArray[np.intp], threshold: ThresholdUnit, at: float
-) -> NDArray[np.float64]:
-    if threshold == "rank":
-        return np.minimum(outcomes.n_candidates[users].astype(np.float64), at)
-    shares, bound = outcomes.candidate_shares, max(-at, 0.0)
-    assert shares is not None  # noqa: S101  # kept for score thresholds
-    # Bisection, as shares fall; this copies no rows of a large catalogue.
-    low, high = np.zeros(len(users), dtype=np.int64), np.full(len(users), shares.shape[1])
-    while (open_ := low < high).any():
-        middle = (low + high) // 2
-        inside = open_ & (shares[users, np.minimum(middle, shares.shape[1] - 1)] >= bound)
-        low = np.where(inside, middle + 1, low)
-        high = np.where(open_ & ~inside, middle, high)
-    return low.astype(np.float64)
 
 
 class MeasuredSets(NamedTuple):
@@ -210,7 +193,7 @@ def measure_sets(
         Settings of :func:`measure_curve`.
     """
     whole = risk_curve(outcomes, threshold, guarantee)
-    return measure_curve(whole, lambda users, at: _sizes(outcomes, users, threshold, at), **how)
+    return measure_curve(whole, lambda users, at: outcomes.sizes(users, threshold, at), **how)
 
 
 def measure_curve(

@@ -1,6 +1,7 @@
 """Estimators, fitted models, results, groups, and the storage of models."""
 
 from surerec.recommenders._batch import Histories
+from surerec.recommenders._choice import choice_lines
 from surerec.recommenders._estimator import Recommender, measure_of, refitted, to_spec
 from surerec.recommenders._explanation import Explanation, GroupExplanation
 from surerec.recommenders._folder import (
@@ -58,6 +59,7 @@ __all__ = [
     "RequestOptions",
     "TransductiveConformal",
     "WrappedRecommender",
+    "choice_lines",
     "find_aggregation",
     "form_groups",
     "load",

@@ -16,6 +16,7 @@ from surerec._words import near, shown
 from surerec.calibration import GUARANTEE_KINDS
 from surerec.errors import InputError, SurerecError, UnknownRecommenderError
 from surerec.measures import as_measure, measure_names
+from surerec.recommenders._choice import AUTO
 from surerec.recommenders._estimator import OWN, Recommender, to_spec
 from surerec.recommenders._item_level import (
     InductiveConformal,
@@ -37,6 +38,7 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "measure": (str, int, dict),  # a name, a number, or the stored description
     "top": (int, type(None)),
     "window": (int, float, type(None)),
+    "max_seconds": (int, float, type(None)),
     "horizon": (int, float),
     "train_share": (int, float),
     "segments": (int, str, list),
@@ -73,7 +75,7 @@ def _makers() -> dict[str, Callable[[], Recommender]]:
     found["precedence-mining"] = PrecedenceMining
     found["precedence-mining-top1"] = partial(PrecedenceMining, top=1)
     for guarantee in GUARANTEE_KINDS.values():
-        for measure in measure_names():
+        for measure in (*measure_names(), AUTO):
             found[f"{guarantee.prefix}-{measure.lower()}"] = partial(
                 PopulationConformal, measure, guarantee=guarantee.name, horizon=guarantee.horizon
             )
@@ -93,7 +95,8 @@ def make_recommender(name: str) -> Recommender:
     name : str
         Item-level: "icrs1" … "icrs17", "icrs-learned", "icrs-als", "crs-max", "crs-med",
         "precedence-mining" or "precedence-mining-top1". User-level: "recall-cm12", "hit-cm12" (a
-        hit among the next 5 items) or "precision-cm12", with any measure, "learned" or "als".
+        hit among the next 5 items) or "precision-cm12", with any measure, "learned", "als" or
+        "auto".
 
     Examples
     --------

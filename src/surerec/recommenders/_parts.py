@@ -39,6 +39,7 @@ SCORER: Final = "scorer_"
 CALIBRATION: Final = "calibration_"
 GROUPS: Final = "groups_"
 LIST: Final = "list"
+CHOICE: Final = "choice_"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-from surerec._arguments import check_flag, check_kind
+import numpy as np
+
+from surerec._arguments import MOST, check_flag, check_kind, check_number
 from surerec._progress import stage
 from surerec._words import DAY, day_of
 from surerec.calibration import (
@@ -22,9 +24,10 @@ from surerec.errors import InputError
 from surerec.interactions import Interactions
 from surerec.measures import as_measure, as_scorer
 from surerec.precedence import PrecedenceStatistics, as_statistics, count_like, count_precedence
+from surerec.recommenders._choice import AUTO, CANDIDATES, Choice, choose_measure
 from surerec.recommenders._estimator import Recommender, fit_scorer, timed
 from surerec.recommenders._group_calibration import CalibratedGroups, Sample
-from surerec.recommenders._parts import CALIBRATION, SCORER
+from surerec.recommenders._parts import CALIBRATION, CHOICE, SCORER
 from surerec.recommenders._user_level import (
     SegmentSpec,
     Statement,
@@ -36,7 +39,7 @@ from surerec.recommenders._user_level import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    import numpy as np
+    import polars as pl
     from numpy.typing import NDArray
 
     from surerec._state import State
@@ -66,7 +69,8 @@ class PopulationConformal(Recommender):
     measure : str or object, default="CM12"
         One of the 17 measures, "learned" (gradient-boosted trees, about half the set size), "als"
         (matrix factorisation), a custom scorer, or a function that builds one from statistics; see
-        :func:`surerec.measures.as_measure`.
+        :func:`surerec.measures.as_measure`. "auto" tries CM12, als and learned, and keeps the one
+        with the smallest sets; see Notes.
     guarantee : {"recall", "hit", "precision"} or GuaranteeKind, default="recall"
         "recall": mean recall of held-out items at least 1 − ε. "hit": at least one held-out item in
         the set with probability 1 − ε. "precision": a share of the shown items is consumed, as in
@@ -90,6 +94,8 @@ class PopulationConformal(Recommender):
         Users with fewer known items neither calibrate nor have a guarantee.
     random_state : int, default=0
         Seed of the random choice of calibration users, and of training.
+    max_seconds : float, optional
+        With ``measure="auto"``, no further measure is tried after this time. CM12 is always tried.
     verbose : int, default=0
         1 prints the stages of `fit` with their times on stderr, 2 also progress bars.
 
@@ -99,6 +105,19 @@ class PopulationConformal(Recommender):
         The calibration users with their outcomes.
     scorer_ : Scorer
         The fitted measure; ``scorer_.learned`` has the trees of a learned one.
+    choice_ : polars.DataFrame or None
+        With ``measure="auto"``, what each measure gave and cost.
+
+    Notes
+    -----
+    With ``measure="auto"``, a quarter of the users, at most 500, choose. The measures are tried on
+    2,000 users, or more with short histories (200,000 interactions). Each choosing user is left out
+    of their own scores. Sets within 1% of the smallest count as equal; the faster measure is kept.
+
+    Choosing users do not calibrate, so no outcome that sets a threshold was compared. Interactions
+    of calibration users only trained the tried measures, as they train the kept one. The guarantee
+    therefore holds for new users as with a given measure. Choosing users are served and covered as
+    others, but only approximately: their own held-out items had one vote among many.
 
     Examples
     --------
@@ -123,7 +142,9 @@ class PopulationConformal(Recommender):
     n_calibration: int = 2000
     min_history: int = 5
     random_state: int = 0
+    max_seconds: float | None = None
     verbose: int = 0
+    _choice: Choice | None = field(default=None, init=False)
 
     @timed("Fitted")
     def fit(
@@ -175,18 +196,28 @@ class PopulationConformal(Recommender):
         self, statistics: PrecedenceStatistics, segments: Segmentation | None
     ) -> FittedModel:
         """Fit the measure, and calibrate it on held-out interactions."""
-        profiles, measure = statistics.interactions, self._measure()
+        profiles = statistics.interactions
         if self.window is None:
             cases = profile_cases(profiles, self.horizon, min_history=self.min_history)
-            sample = self._sample(measure, statistics, cases)
+            measure, sample = self._chosen(statistics, cases)
             return self._calibrated(measure, statistics, sample, segments)
         end = _end(profiles)
         begin = end - int(self.window * DAY)
         cases = window_cases(profiles, begin, end, self.horizon, min_history=self.min_history)
         past = count_like(statistics, profiles.until(begin))
         # The calibrated scorer is fitted on data from before the window only.
-        sample = self._sample(measure, past, cases)
+        measure, sample = self._chosen(past, cases)
         return self._updated(measure, self._calibrated(measure, statistics, sample, segments), None)
+
+    def _chosen(self, past: PrecedenceStatistics, cases: Cases) -> tuple[Measure, Sample]:
+        """Return the measure, chosen if it is "auto", and its scorer and calibration users."""
+        self._choice, scorer = None, None
+        if self._is_auto:
+            self._choice, cases, scorer = choose_measure(
+                past, cases, self._settings(), self._named, self.max_seconds
+            )
+        measure = self._measure()
+        return measure, self._sample(measure, past, cases, scorer)
 
     def _sample(
         self,
@@ -311,9 +342,35 @@ class PopulationConformal(Recommender):
     def _default_name(self) -> str:
         return f"{find_guarantee(self.guarantee).prefix}-{self._measure().name}".lower()
 
+    @property
+    def measure_(self) -> str:
+        """The name of the fitted measure, which "auto" has chosen."""
+        _ = self.model_  # raises NotFittedError
+        return self._measure().name
+
+    @property
+    def choice_(self) -> pl.DataFrame | None:
+        """The measures that "auto" tried, one row each; None if the measure was given.
+
+        ``sizes`` are mean set sizes at confidence 0.9, 0.8, 0.7 and 0.5; for a precision, at recall
+        0.1, 0.2, 0.3 and 0.5. ``mean_size`` is their geometric mean, which decides. ``seconds`` is
+        the cost, ``kept`` marks the choice, and ``note`` says why a measure was not tried.
+        """
+        _ = self.model_  # raises NotFittedError
+        return None if self._choice is None else self._choice.table
+
+    @property
+    def _is_auto(self) -> bool:
+        return isinstance(self.measure, str) and self.measure.strip().lower() == AUTO
+
     def _measure(self) -> Measure:
+        if not self._is_auto:
+            return self._named(self.measure)
+        return self._named(next(iter(CANDIDATES)) if self._choice is None else self._choice.kept)
+
+    def _named(self, measure: MeasureLike) -> Measure:
         return as_measure(
-            self.measure, random_state=self.random_state, horizon=self.horizon, window=self.window
+            measure, random_state=self.random_state, horizon=self.horizon, window=self.window
         )
 
     def _settings(self) -> UserLevel:
@@ -322,10 +379,19 @@ class PopulationConformal(Recommender):
     def _validate(self) -> None:
         self._settings()
         self._measure()
+        if self.max_seconds is None:
+            return
+        check_number("max_seconds", self.max_seconds, 0, MOST, "a number of seconds above 0")
+        if not self._is_auto:
+            raise InputError(
+                f"max_seconds is {self.max_seconds:g}, but the measure is given. Omit it, or pass "
+                'measure="auto" (--recommender recall-auto).'
+            )
 
     def _group_model(self, calibration: Calibration) -> CalibratedGroups:
         settings, measure = self._settings(), self._measure()
-        sample = partial(group_users, measure, settings)
+        choosing = None if self._choice is None else self._choice.users
+        sample = partial(group_users, measure, settings, choosing)
         return settings.group_model(calibration, sample, held_out=measure.refits)
 
     def _calibration_from(
@@ -337,7 +403,22 @@ class PopulationConformal(Recommender):
         says = Statement(UserCoverage(held_out=self._measure().refits))
         return self._settings().calibration_from(state, says, statistics)
 
+    def _stored_params(self) -> dict[str, Any]:
+        found = super()._stored_params()
+        if self._is_auto:
+            found |= {"measure": self._measure().stored, "max_seconds": None}
+        return found
+
+    def _state(self) -> State:
+        found = super()._state()
+        if self._choice is None:
+            return found
+        return found | self._choice.state(self.model_.profiles().users).under(CHOICE)
+
     def _restored(self, statistics: PrecedenceStatistics, state: State) -> FittedModel:
+        choice, state = state.split(CHOICE)
+        if not choice.is_empty:
+            self._choice = Choice.from_state(choice, statistics.interactions.users)
         model, measure = super()._restored(statistics, state), self._measure()
         is_saved = not state.split(SCORER)[0].is_empty
         if is_saved or model.scorer.leaves_users_out is not False or not measure.refits:
@@ -361,11 +442,15 @@ def calibration_users(measure: Measure, model: FittedModel) -> Sample:
     return Sample(scorer, past, cases)
 
 
-def group_users(measure: Measure, settings: UserLevel, model: FittedModel) -> Sample:
-    """Return all users if the scorer leaves users out, else the calibration users."""
+def group_users(
+    measure: Measure, settings: UserLevel, choosing: pl.Series | None, model: FittedModel
+) -> Sample:
+    """Return the calibration users; all but the choosing users if the scorer leaves users out."""
     if settings.window is not None or model.scorer.leaves_users_out is not True:
         return calibration_users(measure, model)
     cases = profile_cases(model.profiles(), settings.horizon, min_history=settings.min_history)
+    if choosing is not None:
+        cases = cases[~np.isin(cases.users, model.profiles().users.codes(choosing))]
     return Sample(model.scorer, model.statistics, cases)
 
 
