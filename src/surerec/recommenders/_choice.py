@@ -52,7 +52,7 @@ _SCHEMAS: Final = {"users": ArraySchema("int64", (None,), low=0, below="n_users"
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class MeasureChoice:
     """The measures that were tried, and the users who chose.
 
     Attributes
@@ -105,7 +105,7 @@ def _in_words(row: dict[str, Any]) -> str:
 class Chosen(NamedTuple):
     """A choice, and what remains for the calibration."""
 
-    choice: Choice
+    choice: MeasureChoice
     cases: Cases
     """The cases of users who did not choose."""
     scorer: Scorer | None
@@ -170,7 +170,7 @@ def choose_measure(
     smallest = min(row["mean_size"] for row in tried)
     next(row for row in tried if row["mean_size"] <= _EQUAL * smallest)["kept"] = True
     users = cases.interactions.users.ids.gather(choosing.users)
-    choice = Choice(pl.DataFrame(rows, schema=_COLUMNS), users)
+    choice = MeasureChoice(pl.DataFrame(rows, schema=_COLUMNS), users)
     for line in choice_lines(choice.table):
         LOGGER.info(line)
     others = cases[~np.isin(cases.users, choosing.users)]
