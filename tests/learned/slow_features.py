@@ -107,4 +107,6 @@ class SlowFeatures:
             "late_ridge": self.ridge(history, late, h),
             "recent_ridge": self.ridge(history, recent, h),
             "last_ridge": self.ridge(history, last, h),
+            "follows": self.count_within(history[-1], h, 1) / (some[-1] + 3),
+            "follows_soon": self.count_within(history[-1], h, 3) / (some[-1] + 3),
         }

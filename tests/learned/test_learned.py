@@ -21,7 +21,7 @@ from surerec.measures.learned import (
 )
 from surerec.measures.learned import _training as training
 from surerec.measures.learned._examples import TrainingHorizon
-from surerec.measures.learned._features import EXTRAS, describe_features, extras_of
+from surerec.measures.learned._features import describe_features, extras_of
 from surerec.measures.learned._trees import read_trees
 
 
@@ -108,7 +108,10 @@ def test_scoring_needs_no_lightgbm_but_training_and_explaining_do(
         ({"horizon": 1.0}, "horizon"),
         ({"n_folds": 2}, "n_folds"),
         ({"n_folds": 200}, "n_folds"),
-        ({"components": ["trees"]}, "'trees', which is no component .* past to future, matrix"),
+        (
+            {"components": ["trees"]},
+            "'trees', which is no component .* sequence, past to future, matrix",
+        ),
     ],
 )
 def test_invalid_settings_are_refused(statistics, settings, sentence):
@@ -173,7 +176,7 @@ def test_a_horizon_holds_the_right_items(days, horizon, window, data):
 
 def test_components_are_selected_by_validation_users(statistics, learned, model, monkeypatch):
     for fold in learned.params["components"]:
-        assert set(fold["gains"]) == set(COMPONENTS)
+        assert set(fold["gains"]) == set(COMPONENTS) - {"sequence"}
         assert all(fold["gains"][name] > 0 for name in fold["selected"])
     why = str(model.explain(user=7, item=model.recommend(user=7, confidence=0.8).items[0]))
     assert "Optional components were compared on validation users, by set size" in why
@@ -181,8 +184,9 @@ def test_components_are_selected_by_validation_users(statistics, learned, model,
     # Components that gain are selected, stored, and computed for scoring.
     monkeypatch.setattr(training, "_gain", lambda *_: (0.5, 0.1))
     every = LearnedModel.train(statistics, n_users=200, n_folds=3)
-    assert [fold["selected"] for fold in every.params["components"]] == [[*COMPONENTS]] * 3
-    assert every.feature_names == [*describe_features([*EXTRAS])]
+    tried = [each for each in COMPONENTS if each != "sequence"]
+    assert [fold["selected"] for fold in every.params["components"]] == [tried] * 3
+    assert every.feature_names == [*describe_features(tried[:-1])]
     assert {len(tree.leaf_values) for tree in read_trees(every.folds[0])} - {*range(16)}
     scorer = LearnedScorer(statistics, every)
     back = LearnedMeasure().from_state(statistics, scorer.state())

@@ -9,11 +9,12 @@ from sklearn.metrics import roc_auc_score
 import surerec as sr
 from surerec._words import DAY
 from surerec.measures.als import AlsSettings, Factorisation
-from surerec.measures.learned import LearnedModel, _ridge
+from surerec.measures.learned import LearnedModel, _ridge, _sequence
 from surerec.measures.learned import _features as features_module
 from surerec.measures.learned import _training as training
 from surerec.measures.learned._features import EXTRAS, Features
 from surerec.measures.learned._ridge import ForwardRidge, Ridge, RidgeQuery
+from surerec.measures.learned._sequence import SHORT, SequentialRidge
 
 USER, CUT = 7, 8
 HOW = AlsSettings(folds=3, random_state=0)
@@ -79,6 +80,7 @@ def test_leaving_out_equals_a_fit_without_the_user(monkeypatch, most_items):
     data = rare_items()
     monkeypatch.setattr(Ridge.fit.__func__, "__defaults__", (1.5, most_items))
     monkeypatch.setattr(ForwardRidge.fit.__func__, "__defaults__", (0.5, most_items))
+    monkeypatch.setattr(SequentialRidge.fit.__func__, "__defaults__", (0.08, most_items, SHORT))
     statistics = sr.count_precedence(data)
     extras = tuple(EXTRAS)
     features = Features(statistics, extras=extras)
@@ -143,13 +145,17 @@ def left_out(features, history, user):
 def test_features_do_not_reveal_what_a_left_out_user_consumed(goods, monkeypatch):
     assert abs(leak_auc(goods, left_out) - 0.5) < 0.04
     monkeypatch.setattr(ForwardRidge.fit.__func__, "__defaults__", (0.5, 400))
+    monkeypatch.setattr(SequentialRidge.fit.__func__, "__defaults__", (0.08, 400, SHORT))
     assert abs(leak_auc(goods, left_out) - 0.5) < 0.04
 
 
-def test_a_planted_cut_of_the_catalogue_is_found(goods, monkeypatch):
+@pytest.mark.parametrize("ridge", [ForwardRidge, SequentialRidge])
+def test_a_planted_cut_of_the_catalogue_is_found(goods, monkeypatch, ridge):
     """Fit a ridge regression on 400 items, regardless of equal support."""
-    monkeypatch.setattr(ForwardRidge.fit.__func__, "__defaults__", (0.5, 400))
-    monkeypatch.setattr(_ridge, "_whole_classes", lambda data, most: min(most, data.n_items))
+    fit = ridge.fit.__func__
+    monkeypatch.setattr(fit, "__defaults__", (fit.__defaults__[0], 400, *fit.__defaults__[2:]))
+    for module in (_ridge, _sequence):
+        monkeypatch.setattr(module, "whole_classes", lambda data, most: min(most, data.n_items))
     monkeypatch.setattr(Features, "_least_support", lambda *_: 0)
     assert leak_auc(goods, left_out) > 0.55
 
@@ -197,6 +203,41 @@ def test_a_forward_ridge_fitted_on_the_user_is_found(films):
     assert not leaks(films, lambda *case: planted(*case, without=(USER,)))
 
 
+def test_a_sequential_ridge_fitted_on_the_user_is_found(films):
+    def expected(data, history, own):
+        query = RidgeQuery(history, SHORT.of_past(np.arange(len(history))[::-1])[None], own)
+        return SequentialRidge.fit(data).score([query], data.n_items)[0]
+
+    def left_out(_, data, history):
+        return expected(data, history, [data.consumed(USER).astype(int)])
+
+    def half_left_out(_, data, history):
+        """Leave out the rows before the split only."""
+        return expected(data, history, [history])
+
+    assert leaks(films, lambda _, data, history: expected(data, history, []))
+    assert leaks(films, half_left_out)
+    assert not leaks(films, left_out)
+
+
+def test_items_that_only_the_left_out_user_consumed_next_score_exactly_zero(monkeypatch):
+    """Others consumed item 5 first, so that it follows nothing without user 0."""
+    profiles = [[0, 1, 5, 2], [5, 1, 0, 3], [5, 2, 3, 4], [1, 0, 3, 2]]
+    data = sr.Interactions.from_profiles(np.arange(0, 17, 4), np.concatenate(profiles))
+    own = data.consumed(0).astype(int)
+    item = own[2]
+    query = RidgeQuery(own[:2], np.ones((1, 2)), [own])
+    others = data.without_users(np.array([0]))
+    codes = others.items.codes(data.items.ids)
+    without = RidgeQuery(codes[own[:2]], np.ones((1, 2)), [])
+    assert SequentialRidge.fit(others).score([without], others.n_items)[0][0, codes[item]] == 0
+    fitted = SequentialRidge.fit(data)
+    assert fitted.score([query], data.n_items)[0][0, item] == 0
+    monkeypatch.setitem(vars(fitted), "outputs", fitted.outputs + 1)
+    found = fitted.score([query], data.n_items)[0][0, item]
+    assert 0 < abs(found) < 1e-6  # a rounding error, which would reveal the item
+
+
 def test_factors_trained_on_the_user_are_found(films):
     def by_fold_of(user):
         def score(features, _, history):
@@ -223,7 +264,13 @@ def test_no_feature_depends_on_held_out_items_with_factors(films):
 
 
 @pytest.mark.parametrize(
-    ("learns", "call"), [(Ridge, "fit"), (ForwardRidge, "fit"), (Factorisation, "train_whole")]
+    ("learns", "call"),
+    [
+        (Ridge, "fit"),
+        (ForwardRidge, "fit"),
+        (SequentialRidge, "fit"),
+        (Factorisation, "train_whole"),
+    ],
 )
 def test_features_of_examples_are_computed_without_their_users(films, monkeypatch, learns, call):
     """For each pair of folds, models are fitted on the users of the others."""
@@ -236,7 +283,9 @@ def test_features_of_examples_are_computed_without_their_users(films, monkeypatc
         return real(cls, data, *rest, **named)
 
     monkeypatch.setattr(learns, call, classmethod(watched))
-    learned = LearnedModel.train(sr.count_precedence(films), n_users=60, n_folds=3)
+    horizon = 1 if learns is SequentialRidge else 0.4
+    statistics = sr.count_precedence(films)
+    learned = LearnedModel.train(statistics, horizon=horizon, n_users=60, n_folds=3)
     members = [
         {films.users.ids[int(u)] for u in np.flatnonzero(learned.fold_of == fold)}
         for fold in range(3)

@@ -43,23 +43,43 @@ def test_validation_users_stop_the_training(examples):
     assert len(read_trees(text)) < SMALL.most / 2
 
 
-@pytest.mark.parametrize(("gain", "selected"), [(-0.1, ()), (0.04, ()), (0.06, COMPONENTS)])
+def test_larger_trees_have_half_of_the_weight(examples):
+    """The small trees come first, with half of their weight."""
+    alone, both = (
+        read_trees(
+            train_best(
+                examples, [], SelectedComponents(tuple(EXTRAS), names), 0, lambda _: None
+            ).text
+        )
+        for names in ((), (LARGER,))
+    )
+    assert [tree.scaled(0.5) for tree in alone] == both[: len(alone)]
+    assert max(len(tree.leaf_values) for tree in both[len(alone) :]) > SMALL.leaves
+
+
+@pytest.mark.parametrize(
+    ("gain", "selected"),
+    [(-0.1, ()), (-0.04, ("sequence",)), (0.04, ("sequence",)), (0.06, COMPONENTS)],
+)
 def test_components_that_gain_half_a_standard_error_are_selected(
     examples, monkeypatch, gain, selected
 ):
     monkeypatch.setattr(training, "_rank", lambda *_: None)
     monkeypatch.setattr(training, "_gain", lambda *_: (gain, 0.1))
-    found = train_best(examples, [None] * 30, None, 0, lambda _: None).selected
+    found = train_best(
+        examples, [None] * 30, SelectedComponents(tuple(EXTRAS)), 0, lambda _: None
+    ).selected
     assert found.names == selected
     assert dict(found.gains) == dict.fromkeys(COMPONENTS, gain)
 
 
 def test_folds_train_in_parallel_as_in_sequence(examples):
     """Each fold has its own data set: LightGBM crashed with shared ones."""
+    larger = SelectedComponents(tuple(EXTRAS), (LARGER,))
     folds = [examples._replace(consumed=np.roll(examples.consumed, fold)) for fold in range(4)]
 
     def train(fold):
-        return train_best(folds[fold], [], SelectedComponents((LARGER,)), fold, lambda _: None).text
+        return train_best(folds[fold], [], larger, fold, lambda _: None).text
 
     alone = [train(fold) for fold in range(4)]
     with ThreadPoolExecutor(8) as pool:
@@ -67,7 +87,7 @@ def test_folds_train_in_parallel_as_in_sequence(examples):
 
 
 def test_of_many_users_a_smaller_share_validates():
-    few = Sampling(TrainingHorizon(0.4, None), 2, 90, 0)
+    few = Sampling(TrainingHorizon(0.4, None), 90, 0)
     many = few.for_users(100_000)
     assert few.for_users(500) == few
     assert few.for_users(0) == few

@@ -60,7 +60,7 @@ class Tried(NamedTuple):
         )
 
 
-class Choice(NamedTuple):
+class MeasureChoice(NamedTuple):
     """The measures that were tried, the kept one, and the ids of the users who chose."""
 
     tried: tuple[Tried, ...]
@@ -73,7 +73,7 @@ class Choice(NamedTuple):
         return State({"users": codes[codes >= 0]})
 
     @classmethod
-    def from_state(cls, state: State, kept: str, users: IdMap) -> Choice:
+    def from_state(cls, state: State, kept: str, users: IdMap) -> MeasureChoice:
         """Restore a choice; raise KeyError or ValueError if the state is invalid."""
         check_arrays("the choice", _SCHEMAS, state.arrays, n_users=len(users))
         return cls((), kept, users.ids.gather(state.arrays["users"]))
@@ -85,7 +85,7 @@ def choose_measure(
     settings: UserLevel,
     named: Callable[[str], Measure],
     max_seconds: float | None,
-) -> tuple[Choice, Cases, Scorer | None]:
+) -> tuple[MeasureChoice, Cases, Scorer | None]:
     """Choose the measure with the smallest sets for a random part of the users.
 
     Parameters
@@ -103,7 +103,7 @@ def choose_measure(
 
     Returns
     -------
-    Choice
+    MeasureChoice
         The choice.
     Cases
         The users who did not choose.
@@ -143,7 +143,7 @@ def choose_measure(
     kept = next(name for name in by_size if by_size[name] <= _EQUAL * min(by_size.values()))
     users = cases.interactions.users.ids.gather(choosing.users)
     others = cases[~np.isin(cases.users, choosing.users)]
-    return Choice(tuple(tried), kept, users), others, None if is_sample else scorers[kept]
+    return MeasureChoice(tuple(tried), kept, users), others, None if is_sample else scorers[kept]
 
 
 def _clock() -> float:

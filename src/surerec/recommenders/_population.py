@@ -24,7 +24,7 @@ from surerec.errors import InputError
 from surerec.interactions import Interactions
 from surerec.measures import as_measure, as_scorer
 from surerec.precedence import PrecedenceStatistics, as_statistics, count_like, count_precedence
-from surerec.recommenders._choice import AUTO, CANDIDATES, Choice, choose_measure
+from surerec.recommenders._choice import AUTO, CANDIDATES, MeasureChoice, choose_measure
 from surerec.recommenders._estimator import Recommender, fit_scorer, timed
 from surerec.recommenders._group_calibration import CalibratedGroups, Sample
 from surerec.recommenders._parts import CALIBRATION, CHOICE, SCORER
@@ -147,7 +147,7 @@ class PopulationConformal(Recommender):
     random_state: int = 0
     max_seconds: float | None = None
     verbose: int = 0
-    _choice: Choice | None = field(default=None, init=False)
+    _choice: MeasureChoice | None = field(default=None, init=False)
 
     @timed("Fitted")
     def fit(
@@ -415,7 +415,7 @@ class PopulationConformal(Recommender):
         choice, state = state.split(CHOICE)
         if not choice.is_empty:
             users = statistics.interactions.users
-            self._choice = Choice.from_state(choice, self._measure().name, users)
+            self._choice = MeasureChoice.from_state(choice, self._measure().name, users)
         model, measure = super()._restored(statistics, state), self._measure()
         is_saved = not state.split(SCORER)[0].is_empty
         if is_saved or model.scorer.leaves_users_out is not False or not measure.refits:

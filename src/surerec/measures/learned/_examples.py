@@ -8,7 +8,7 @@ items, and the trees would learn just that.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     from surerec.interactions import Interactions
     from surerec.measures.learned._features import Features
+
+
+_FEW: Final = 10
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,11 @@ class TrainingHorizon:
     def is_share(self) -> bool:
         """Whether the horizon is a share of the profile."""
         return self.window is None and isinstance(self.horizon, (float, np.floating))
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the horizon is a few next items."""
+        return self.window is None and not self.is_share and self.horizon <= _FEW
 
     def longest_past(self, times: NDArray[np.int64]) -> int:
         """Return the length of the history if the horizon ends with the profile; at least 1."""
@@ -98,7 +106,11 @@ class TrainingHorizon:
         return float(np.mean(lengths)) if lengths else 1.0
 
 
-_USERS_AT_ONCE = 16
+_USERS_AT_ONCE: Final = 16
+_N_SPLITS: Final = 2
+_N_SHORT_SPLITS: Final = 4
+_N_LIKELY: Final = 200
+"""For a short horizon, half of the negatives are among so many likely items."""
 _VALIDATION_SHARE = 0.2
 MOST_VALIDATION_USERS = 400
 """Approximate number of validation users: more of them add cost and little information."""
@@ -110,13 +122,19 @@ class Sampling:
 
     target: TrainingHorizon
     """What the trees learn to predict."""
-    n_splits: int
-    """Splits of each profile: one before the last horizon, the others earlier, at random."""
     negatives: int
     """Sampled items per split that the user did not consume within the horizon."""
     random_state: int
     validation_share: float = _VALIDATION_SHARE
     """Share of the users who validate."""
+
+    @property
+    def n_splits(self) -> int:
+        """Splits of each profile: one before the last horizon, the others earlier, at random.
+
+        A short horizon has few consumed items, and needs more splits.
+        """
+        return _N_SHORT_SPLITS if self.target.is_short else _N_SPLITS
 
     def for_users(self, n_users: int) -> Sampling:
         """Return the sampling of `n_users` users: of many users, a smaller share validates."""
@@ -139,7 +157,8 @@ class Examples(NamedTuple):
     """Log-odds among the examples of the same history if all items were alike.
 
     With this offset, the trees learn differences between items, and neither the number of items
-    that a user consumes nor the number of sampled items.
+    that a user consumes nor the number of sampled items. Likely items are sampled more often, and
+    have a lower offset.
     """
     is_validation: NDArray[np.bool_]
     """Whether the example is of a validation user, who decides on early stopping."""
@@ -229,23 +248,44 @@ def _of_user(training_users: TrainingUsers, user: int, sampling: Sampling) -> li
         known, after = parts
         # Items consumed after the horizon are negatives too.
         others = features.statistics.items_outside(np.concatenate((known, after)))
-        n_negatives = min(sampling.negatives, len(others))
-        if not n_negatives:
+        if not len(others):
             continue
-        negatives = rng.choice(others, n_negatives, replace=False)
-        columns = np.concatenate((after, negatives))
+        n_likely = min(_N_LIKELY, len(others) // 4) if sampling.target.is_short else 0
+        likely = features.likely(known, n_likely)
+        columns, offset = _draw_items(after, others, likely, sampling.negatives, rng)
         consumed = np.zeros(len(columns), np.float32)
         consumed[: len(after)] = 1.0
         examples.append(
             Examples(
                 features.of(known, columns=columns).T,
                 consumed,
-                np.full(len(columns), log_odds(len(after), n_negatives)),
+                offset,
                 np.full(len(columns), is_validation),
                 np.full(len(columns), user),
             )
         )
     return examples
+
+
+def _draw_items(
+    after: NDArray[np.int64],
+    others: NDArray[np.int64],
+    likely: NDArray[np.int64],
+    n_negatives: int,
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the consumed items and sampled others, with their offsets.
+
+    If there are likely items, half of the sample is drawn from them.
+    """
+    is_likely = np.zeros(max(after.max(), others.max()) + 1, np.int64)
+    is_likely[likely[likely < len(is_likely)]] = 1
+    most = n_negatives // 2 if len(likely) else n_negatives
+    strata = [others[is_likely[others] == k] for k in (0, 1)]
+    drawn = [rng.choice(some, min(most, len(some)), replace=False) for some in strata]
+    rarer = [log_odds(len(some), len(few)) for some, few in zip(strata, drawn, strict=True)]
+    columns = np.concatenate((after, *drawn))
+    return columns, log_odds(len(after), len(others)) + np.array(rarer)[is_likely[columns]]
 
 
 def _history_lengths(

@@ -13,6 +13,7 @@ from surerec.measures._aggregates import ProfileRows
 from surerec.measures.learned import _sums as summed
 from surerec.measures.learned._items import ItemSums, WindowCounts
 from surerec.measures.learned._ridge import ForwardRidge, Ridge, RidgeQuery
+from surerec.measures.learned._sequence import SequentialRidge
 from surerec.measures.learned._sums import N_LAST, sums_in_parts
 from surerec.precedence import of_matrix, spans
 
@@ -65,7 +66,13 @@ _FORWARD: Final = {
     "last_forward_ridge": "the same prediction from the last few items",
 }
 _PREFERENCE: Final = {"preference": "prediction of a matrix factorisation from the profile's items"}
+_SEQUENCE: Final = {
+    "sequence": "prediction of a ridge regression of the next items on the latest",
+    "follows": "share of the last item's consumers who consumed it next",
+    "follows_soon": "share of the last item's consumers who had it among their next 3",
+}
 EXTRAS: Final[dict[str, dict[str, str]]] = {
+    "sequence": _SEQUENCE,
     "past to future": _FORWARD,
     "matrix factorisation": _PREFERENCE,
 }
@@ -102,6 +109,7 @@ def extras_of(names: Sequence[str]) -> tuple[str, ...]:
 
 _HALF_LIVES: Final = (10.0, 40.0, 3.0)  # in items: late, recent and last weights
 _FORGOTTEN: Final = 1e-20  # smaller weights are 0, as LightGBM treats them so in places
+_MORE_CONSUMERS: Final = 3  # shrinks the shares of a rare last item
 _ROUNDING: Final = 1e-6
 """Smallest effect of one user on a ridge regression; less is a rounding error of 0."""
 
@@ -143,8 +151,6 @@ class _Profile(NamedTuple):
     means: ItemMeans
     weights: NDArray[np.float32]
     """Recency weights of the profile's items; they sum to 1."""
-    by_age: NDArray[np.float64]
-    """Four weightings of the profile's items for a ridge regression."""
 
 
 class Features:
@@ -163,6 +169,8 @@ class Features:
         Forward ridge regression on the same profiles; fitted by default if it is a component.
     factors : Factorisation, optional
         Matrix factorisation of the same profiles; without it, its feature is 0.
+    sequence : SequentialRidge, optional
+        Sequential ridge regression on the same profiles; fitted by default if it is a component.
     """
 
     def __init__(
@@ -172,6 +180,7 @@ class Features:
         extras: Sequence[str] = (),
         forward: ForwardRidge | None = None,
         factors: Factorisation | None = None,
+        sequence: SequentialRidge | None = None,
     ) -> None:
         self.statistics = statistics
         self._counted = statistics = statistics.counted  # at the last full count
@@ -188,13 +197,19 @@ class Features:
         )
         if forward is None and "past to future" in extras:
             forward = ForwardRidge.fit(popular_first)
-        self.forward, self.factors = forward, factors
+        if sequence is None and "sequence" in extras:
+            sequence = SequentialRidge.fit(popular_first)
+        self.sequence, self.forward, self.factors = sequence, forward, factors
         self.descriptions = describe_features(extras)
         # The slower one first, so that threads end together.
-        placed = ("forward_ridge", "past to future", forward), ("ridge", "", self.ridge)
+        placed = (
+            ("forward_ridge", "past to future", forward, 4),
+            ("sequence", "sequence", sequence, 1),
+            ("ridge", "", self.ridge, 4),
+        )
         self._ridges = [
-            _PlacedRidge(each, which, self._rows_of(name), self._least_support(each.n_items))
-            for name, which, each in placed
+            _PlacedRidge(each, which, self._rows_of(name, n), self._least_support(each.n_items))
+            for name, which, each, n in placed
             if each is not None
         ]
 
@@ -243,6 +258,15 @@ class Features:
             self._fill(profile, columns, query.only, features)
             yield features
 
+    def likely(self, history: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+        """Return `n` items outside a history, those that the sequential ridge predicts most."""
+        if not n or self.sequence is None:
+            return history[:0]
+        query = _query(self.sequence, self._placed(history), [])
+        scores = self._scores(self.sequence, [query], None)[0][0]
+        scores[history] = -np.inf
+        return np.argpartition(scores, -n)[-n:]
+
     def _fill(
         self,
         profile: _Profile,
@@ -263,8 +287,11 @@ class Features:
         sums, jobs = sums_in_parts(*sources, out, profile.weights, found.shape[1])
 
         def fill_windows() -> None:
-            shares = self._window_shares(profile, columns)
-            found[self._rows_of("next", 2)] = shares[0], shares[0] + shares[1]
+            shares = self._window_shares(profile, columns, N_LAST, 0)
+            found[self._rows_of("next", 2)] = shares[:3].sum(axis=0), shares.sum(axis=0)
+            if self.sequence is not None and "sequence" in only:
+                last = self._window_shares(profile, columns, 1, _MORE_CONSUMERS)
+                found[self._rows_of("follows", 2)] = last[0], last[0] + last[1]
 
         jobs.append(fill_windows)
         if (factors := self.factors) is not None and "matrix factorisation" in only:
@@ -290,12 +317,11 @@ class Features:
             then = then.padded(self.statistics.n_items)
             means = then._replace(support=rows.support_of_all().astype(np.int64))
         age = np.arange(len(rows.history) - 1, -1, -1)
-        recent, late, last = (0.5 ** (age / half) for half in _HALF_LIVES)
+        recent = 0.5 ** (age / _HALF_LIVES[0])
         weights = np.where(recent < _FORGOTTEN, 0.0, recent / recent.sum()).astype(np.float32)
-        by_age = np.stack((np.ones(len(age)), late, recent, last))
         consumed = [self._counted.consumed_by(user)[0] for user in known]
         placed = self._placed(rows.history)
-        return _Profile(rows, placed, known, consumed, then, means, weights, by_age)
+        return _Profile(rows, placed, known, consumed, then, means, weights)
 
     def _placed(self, codes: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return the positions of items in ridge regressions; newer items come last."""
@@ -309,21 +335,31 @@ class Features:
         self, ridge: BaseRidge, profiles: Sequence[_Profile], columns: NDArray[np.int64] | None
     ) -> list[NDArray[np.float64]]:
         """Return the predictions of a ridge regression for each profile, in the order of codes."""
+        own = ([self._placed(items) for items in each.consumed] for each in profiles)
         queries = [
-            RidgeQuery(each.history, each.by_age, [self._placed(items) for items in each.consumed])
-            for each in profiles
+            _query(ridge, each.history, out) for each, out in zip(profiles, own, strict=True)
         ]
+        return self._scores(ridge, queries, columns)
+
+    def _scores(
+        self, ridge: BaseRidge, queries: list[RidgeQuery], columns: NDArray[np.int64] | None
+    ) -> list[NDArray[np.float64]]:
+        """Return the scores of a ridge regression in the order of codes."""
         n_items = self.statistics.n_items
         if columns is None and self._places is not None:
             columns = np.arange(n_items)
         return ridge.score(queries, n_items, None if columns is None else self._placed(columns))
 
     def _window_shares(
-        self, profile: _Profile, columns: NDArray[np.int64] | None
+        self, profile: _Profile, columns: NDArray[np.int64] | None, n_last: int, n_more: int
     ) -> NDArray[np.float32]:
-        """Return the share of the last items' consumers who consumed each item soon after."""
-        last, support = profile.rows.history[-N_LAST:], profile.then.support
-        parts = (1 / (np.maximum(support[last], 1) * float(len(last)))).astype(np.float32)
+        """Return the share of the last items' consumers who consumed each item in each window.
+
+        Items have `n_more` consumers in addition, who consumed nothing after them.
+        """
+        last, support = profile.rows.history[-n_last:], profile.then.support
+        consumers = np.maximum(support[last], 1) + n_more
+        parts = (1 / (consumers * float(len(last)))).astype(np.float32)
         own_ends = self._interactions.offsets[1:][np.array(profile.without, dtype=np.int64)]
         there = last < self._counted.n_items
         n_items = self.statistics.n_items
@@ -359,10 +395,21 @@ class Features:
             return 0
         return int(np.partition(support, len(support) - n_known)[len(support) - n_known])
 
-    def _rows_of(self, name: str, n: int = 4) -> slice:
-        """Return the rows of `n` features from one on, by default those of a ridge regression."""
+    def _rows_of(self, name: str, n: int) -> slice:
+        """Return the rows of `n` features from one on."""
         first = [*self.descriptions].index(name)
         return slice(first, first + n)
+
+
+def _query(
+    ridge: BaseRidge, history: NDArray[np.int64], own: Sequence[NDArray[np.int64]]
+) -> RidgeQuery:
+    """Return the query of a history, with all weightings that are features."""
+    age = np.arange(len(history) - 1, -1, -1)
+    if isinstance(ridge, SequentialRidge):
+        return RidgeQuery(history, ridge.decay.of_past(age)[None], own)
+    recent, late, last = (0.5 ** (age / half) for half in _HALF_LIVES)
+    return RidgeQuery(history, np.stack((np.ones(len(age)), late, recent, last)), own)
 
 
 def _call(job: Callable[[], None]) -> None:

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from surerec.precedence import Spans
 
 
-WINDOWS: Final = np.array([10, 50])
-"""Window sizes: numbers of items that follow."""
+WINDOWS: Final = np.array([1, 3, 10, 50])
+"""Window sizes: numbers of items that follow. Each window is counted without those before it."""
 _STEPS: Final = 1 << 20  # of a position between the first and the last item
 _SECOND: Final = 1_000_000
 _REAL_TIME: Final = 1000 * _SECOND  # smaller times are positions or other small numbers, not dates
 _DAY: Final = DAY / 1_000_000  # seconds
-_MOST_BYTES: Final = 1 << 26  # of cached counts; those of rare items are counted each time
+_MOST_BYTES: Final = 1 << 27  # of cached counts; those of rare items are counted each time
 _NO_USERS: Final = np.empty(0, np.int64)
 
 

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
 _SHORTEST: Final = 5
 """Items of the shortest profile that is trained on."""
-_N_SPLITS: Final = 2
 N_FOLDS: Final = 4
 """With 4 folds, the features of examples are computed from half of the users."""
 
@@ -135,23 +134,23 @@ class LearnedModel:
         most_users = check_whole("n_users", n_users)
         sampling = Sampling(
             target,
-            _N_SPLITS,
             check_whole("negatives", negatives),
             check_whole("random_state", random_state, lowest=0),
         )
-        given = None if components is None else SelectedComponents.given(components)
+        selected = SelectedComponents.of(components, is_short=target.is_short)
         fold_of = assign_folds(statistics.n_users, n_folds, random_state)
         n_each = min(most_users, statistics.n_users)
         with progress("Training", total=n_folds * (n_each + SMALL.most + LARGE.most)) as advance:
             drawn = _draw_examples(
-                statistics, profiles, fold_of, most_users, sampling, given, advance
+                statistics, profiles, fold_of, most_users, sampling, selected, advance
             )
             advance.describe(f"Training: trees of {n_folds} folds")
             trained = list(
-                run_blocks(lambda each: train_best(*each, given, random_state, advance), drawn)
+                run_blocks(lambda each: train_best(*each, selected, random_state, advance), drawn)
             )
         names = _used_features(trained)
-        folds = [_renumber_features(each.text, names) for each in trained]
+        offered = [*describe_features(selected.offered)]
+        folds = [_renumber_features(each.text, offered, names) for each in trained]
         intercepts = [each.intercept for each in trained]
         params: dict[str, Any] = {
             "horizon": horizon,
@@ -160,7 +159,7 @@ class LearnedModel:
             "negatives": negatives,
             "random_state": random_state,
             "components": [each.selected.to_dict() for each in trained],
-            "given": given is not None,
+            "given": selected.are_given,
         }
         if not target.is_share:
             # From other folds only, as all that scores a user is.
@@ -226,7 +225,7 @@ def _draw_examples(
     fold_of: NDArray[np.int8],
     most_users: int,
     sampling: Sampling,
-    given: SelectedComponents | None,
+    selected: SelectedComponents,
     advance: Bar,
 ) -> list[tuple[Examples, list[ValidationUser]]]:
     """Draw examples and validation users for the trees of each fold.
@@ -249,13 +248,13 @@ def _draw_examples(
         advance.describe(f"Training: pair {place} of {len(pairs)}")
         others = interactions.only(np.repeat(~np.isin(fold_of, pair), lengths))
         counted = count_like(statistics, others)
-        features = _features(counted, given, sampling.random_state)
+        features = _features(counted, selected.offered, sampling.random_state)
         training_users = TrainingUsers.of(features, interactions)
         for trees, fold in (pair, pair[::-1]):
             users = chosen[trees][fold_of[chosen[trees]] == fold]
             drawn = sampling.for_users(len(chosen[trees]))
             examples[trees] += make_examples(training_users, users, drawn, advance)
-            if given is None:
+            if not selected.are_given:
                 validation[trees] += draw_validation_users(
                     training_users, users, drawn, n_folds - 1
                 )
@@ -280,16 +279,16 @@ def _draw_users(
 
 
 def _features(
-    counted: PrecedenceStatistics, given: SelectedComponents | None, random_state: int
+    counted: PrecedenceStatistics, extras: tuple[str, ...], random_state: int
 ) -> Features:
     """Build features with all components that are tried or given."""
     factors = None
-    if given is None or "matrix factorisation" in given.names:
+    if "matrix factorisation" in extras:
         try:  # one set of factors on all these users, which may score any other user
             factors = Factorisation.train_whole(counted, AlsSettings(random_state=random_state))
         except InputError:  # too few users, or implicit is not installed
             factors = None
-    return Features(counted, extras=tuple(EXTRAS), factors=factors)
+    return Features(counted, extras=extras, factors=factors)
 
 
 def _used_features(trained: list[TrainedTrees]) -> list[str]:
@@ -298,9 +297,8 @@ def _used_features(trained: list[TrainedTrees]) -> list[str]:
     return [*describe_features(extras)]
 
 
-def _renumber_features(text: str, names: list[str]) -> str:
-    """Return trees over all features as trees over the named ones."""
-    offered = [*describe_features(tuple(EXTRAS))]
+def _renumber_features(text: str, offered: list[str], names: list[str]) -> str:
+    """Return trees over the offered features as trees over the named ones."""
     if offered == names:
         return text
     places = [names.index(name) if name in names else -1 for name in offered]

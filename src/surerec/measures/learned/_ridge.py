@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from surerec.interactions import Interactions
 
-    _Table = tuple[NDArray[np.int64], NDArray[np.float64]]
+    Table = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
 MOST_ITEMS: Final = 10_000
@@ -52,7 +52,7 @@ class RidgeQuery(NamedTuple):
 class BaseRidge(ABC):
     """A ridge regression that leaves users out by a downdate of ``P = (XᵀX + λI)⁻¹``."""
 
-    inverse: NDArray[np.float64]
+    inverse: NDArray[np.floating]
 
     @property
     def n_items(self) -> int:
@@ -60,7 +60,8 @@ class BaseRidge(ABC):
         return len(self.inverse)
 
     def __repr__(self) -> str:
-        n_bytes = sum(each.nbytes for each in vars(self).values())
+        arrays = (each for each in vars(self).values() if isinstance(each, np.ndarray))
+        n_bytes = sum(each.nbytes for each in arrays)
         return f"{type(self).__name__}({self.n_items:,} items, {in_bytes(n_bytes)})"
 
     def score(
@@ -94,7 +95,7 @@ class BaseRidge(ABC):
     ) -> Iterator[NDArray[np.float64]]:
         """Yield the scores of the regression's items; of `columns` only without leave-out."""
 
-    def _table(self, query: RidgeQuery) -> _Table:
+    def _table(self, query: RidgeQuery) -> Table:
         """Return the rows needed for a history and for users to leave out, and their weights."""
         items = np.concatenate([query.history[:0], *query.own])
         owners = np.repeat(np.arange(len(query.own)), [len(each) for each in query.own])
@@ -130,7 +131,7 @@ class Ridge(BaseRidge):
         most_fitting = int(
             (available_memory() // 32) ** 0.5
         )  # the matrix, its factor, and a reserve
-        n_items = _whole_classes(interactions, min(most_items, most_fitting))
+        n_items = whole_classes(interactions, min(most_items, most_fitting))
         penalty = strength * interactions.n_users
         items = interactions.item_codes
         return cls(_inverse(interactions.offsets, items, interactions.n_items, n_items, penalty))
@@ -145,7 +146,7 @@ class Ridge(BaseRidge):
     ) -> Iterator[NDArray[np.float64]]:
         tables = [self._table(query) for query in queries]
         diagonal = self._diagonal if columns is None else self._diagonal[columns]
-        all_sums = _sum_tables(self.inverse, tables, columns)
+        all_sums = sum_tables(self.inverse, tables, columns)
         for query, table, sums in zip(queries, tables, all_sums, strict=True):
             if not query.own:
                 yield -sums / diagonal
@@ -188,7 +189,7 @@ class ForwardRidge(BaseRidge):
             (available_memory() // 48) ** 0.5
         )  # two matrices, a factor, and a reserve
         n_items, n_users = (
-            _whole_classes(interactions, min(most_items, most_fitting)),
+            whole_classes(interactions, min(most_items, most_fitting)),
             interactions.n_users,
         )
         lengths, items = np.diff(interactions.offsets), interactions.item_codes
@@ -224,8 +225,8 @@ class ForwardRidge(BaseRidge):
         tables = [self._table(query) for query in firsts]
         # Sums of the inverse over the items of users left out; by rows, as it is symmetric.
         left_out = [self._table(query.of_own()) for query in firsts if query.own]
-        of_own = _sum_tables(self.inverse, left_out, None)
-        all_sums = _sum_tables(self.weights, tables, columns)
+        of_own = sum_tables(self.inverse, left_out, None)
+        all_sums = sum_tables(self.weights, tables, columns)
         for query, table, sums in zip(queries, tables, all_sums, strict=True):
             if not query.own:
                 yield sums
@@ -239,7 +240,7 @@ class ForwardRidge(BaseRidge):
 
 
 def _leave_out(
-    n: int, table: _Table, own: NDArray[np.float64], residuals: NDArray[np.float64]
+    n: int, table: Table, own: NDArray[np.float64], residuals: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the solved residuals of users left out, and the correction of each of `n` sums.
 
@@ -256,7 +257,7 @@ def _leave_out(
     return moved, added[:n] @ moved
 
 
-def _whole_classes(interactions: Interactions, most_items: int) -> int:
+def whole_classes(interactions: Interactions, most_items: int) -> int:
     """Return the number of most popular items to regress on, at most `most_items`.
 
     Items of equal support are all in or all out. Otherwise the regression would distinguish items
@@ -296,14 +297,14 @@ def _inverse(
     return np.ascontiguousarray(inverse)
 
 
-def _sum_tables(
-    matrix: NDArray[np.float64], tables: Sequence[_Table], columns: NDArray[np.int64] | None
+def sum_tables(
+    matrix: NDArray[np.floating], tables: Sequence[Table], columns: NDArray[np.int64] | None
 ) -> Iterator[NDArray[np.float64]]:
     """Yield the weighted sums of rows for each table, at some columns or at all."""
     if columns is not None:
         for rows, weights in tables:
             picked = _pick(matrix, rows, columns)
-            yield from _sum_tables(picked, [(np.arange(len(rows)), weights)], None)
+            yield from sum_tables(picked, [(np.arange(len(rows)), weights)], None)
         return
     n_sums = [len(weights) for _, weights in tables]
     starts = np.cumsum([0, *(len(rows) for rows, _ in tables)])
@@ -354,10 +355,10 @@ def _rows_and_weights(
 @njit(nogil=True, cache=True)
 def _add_four(
     weights: NDArray[np.float64],
-    first: NDArray[np.float64],
-    second: NDArray[np.float64],
-    third: NDArray[np.float64],
-    fourth: NDArray[np.float64],
+    first: NDArray[np.floating],
+    second: NDArray[np.floating],
+    third: NDArray[np.floating],
+    fourth: NDArray[np.floating],
     sums: NDArray[np.float64],
 ) -> None:
     one, two, three, four = weights[0], weights[1], weights[2], weights[3]
@@ -369,7 +370,7 @@ def _add_four(
 
 @njit(nogil=True, cache=True)
 def _sum_rows(
-    matrix: NDArray[np.float64],
+    matrix: NDArray[np.floating],
     starts: NDArray[np.int64],
     rows: NDArray[np.int64],
     weights: NDArray[np.float64],
@@ -403,7 +404,7 @@ def _sum_rows(
 
 @njit(nogil=True, cache=True)
 def _pick(
-    matrix: NDArray[np.float64], rows: NDArray[np.int64], columns: NDArray[np.int64]
+    matrix: NDArray[np.floating], rows: NDArray[np.int64], columns: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Return some columns of some rows."""
     picked = np.empty((len(rows), len(columns)))

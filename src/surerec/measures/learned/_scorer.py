@@ -15,11 +15,12 @@ from surerec.measures.als import AlsSettings, Factorisation
 from surerec.measures.learned._features import EXTRAS, FeatureQuery, Features, extras_of
 from surerec.measures.learned._model import LearnedModel
 from surerec.measures.learned._ridge import ForwardRidge, Ridge
+from surerec.measures.learned._sequence import SequentialRidge
 from surerec.measures.learned._training import contributions
 from surerec.measures.learned._trees import Trees, read_trees, write_trees
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -35,6 +36,11 @@ _FORWARD: Final = {
     name: ArraySchema("float64", ("n_forward", "n_forward"))
     for name in ("forward_inverse", "forward_weights")
 }
+_SEQUENCE: Final = {
+    "sequence_inverse": ArraySchema("float32", ("n_sequence", "n_sequence")),
+    "sequence_weights": ArraySchema("float32", ("n_sequence", "n_sequence")),
+    "sequence_outputs": ArraySchema("int64", ("n_sequence",), low=0),
+}
 _FACTORS: Final = "als_"
 
 
@@ -49,6 +55,8 @@ class LearnedScorer(Scorer):
         Model trained on these statistics or on earlier ones.
     ridge : Ridge, optional
         Ridge regression on the same profiles, to share between scorers; fitted by default.
+    sequence : SequentialRidge, optional
+        Sequential ridge regression; fitted by default if the model uses it.
     forward : ForwardRidge, optional
         Ridge regression from past to future; fitted by default if the model uses it.
     factors : Factorisation, optional
@@ -77,6 +85,7 @@ class LearnedScorer(Scorer):
         learned: LearnedModel,
         *,
         ridge: Ridge | None = None,
+        sequence: SequentialRidge | None = None,
         forward: ForwardRidge | None = None,
         factors: Factorisation | None = None,
     ) -> None:
@@ -91,7 +100,7 @@ class LearnedScorer(Scorer):
                 random_state=int(learned.params["random_state"]),
             )
             factors = Factorisation.train(statistics.counted, settings)
-        self._features = Features(statistics, ridge, extras, forward, factors)
+        self._features = Features(statistics, ridge, extras, forward, factors, sequence)
         folds = [read_trees(text, len(names)) for text in learned.folds]
         self._trees = [Trees.of(trees) for trees in folds]
         self._used_extras = [_used_extras(trees, names) for trees in folds]
@@ -107,7 +116,12 @@ class LearnedScorer(Scorer):
         """Return the same model on other counts of the same profiles, without training."""
         own = self._features
         return LearnedScorer(
-            statistics, self.learned, ridge=own.ridge, forward=own.forward, factors=own.factors
+            statistics,
+            self.learned,
+            ridge=own.ridge,
+            sequence=own.sequence,
+            forward=own.forward,
+            factors=own.factors,
         )
 
     @property
@@ -199,6 +213,9 @@ class LearnedScorer(Scorer):
         }
         if (forward := features.forward) is not None:
             arrays |= dict(zip(_FORWARD, (forward.inverse, forward.weights), strict=True))
+        if (sequence := features.sequence) is not None:
+            parts = sequence.inverse, sequence.weights, sequence.outputs
+            arrays |= dict(zip(_SEQUENCE, parts, strict=True))
         found = State(arrays, {**texts, "settings": json.dumps(settings)})
         if features.factors is not None:
             found |= features.factors.state().under(_FACTORS)
@@ -288,28 +305,35 @@ class LearnedMeasure(Measure):
             raise ValueError("the settings are not those of a learned measure")
         folds = [texts[_text(fold)] for fold in range(len(intercepts))]
         extras = extras_of(feature_names)
-        has_forward = "past to future" in extras
+        has_forward, has_sequence = "past to future" in extras, "sequence" in extras
         sizes = check_arrays(
             "a learned measure",
-            _SCHEMAS | (_FORWARD if has_forward else {}),
+            _SCHEMAS | (_SEQUENCE if has_sequence else {}) | (_FORWARD if has_forward else {}),
             arrays,
             n_users=counted.n_users,
             n_folds=len(intercepts),
         )
-        ridges = [sizes[name] for name in ("n_ridge", "n_forward") if name in sizes]
+        ridges = [sizes[name] for name in ("n_ridge", "n_sequence", "n_forward") if name in sizes]
         if (
             not all(0 < n <= counted.n_items for n in ridges)
             or {*texts} != {"settings", *map(_text, range(len(intercepts)))}
             or of_factors.is_empty is ("matrix factorisation" in extras)
         ):
             raise ValueError("they are not those of a learned measure")
+        learned = LearnedModel(folds, arrays["fold_of"], feature_names, intercepts, params)
         return LearnedScorer(
             statistics,
-            LearnedModel(folds, arrays["fold_of"], feature_names, intercepts, params),
+            learned,
+            sequence=_sequential(arrays) if has_sequence else None,
             ridge=Ridge(arrays["ridge"]),
             forward=ForwardRidge(*(arrays[name] for name in _FORWARD)) if has_forward else None,
             factors=None if of_factors.is_empty else Factorisation.from_state(of_factors, counted),
         )
+
+
+def _sequential(arrays: Mapping[str, NDArray[Any]]) -> SequentialRidge:
+    inverse, weights, outputs = (arrays[name] for name in _SEQUENCE)
+    return SequentialRidge(inverse, weights, outputs)
 
 
 def _check_horizon(params: dict[str, Any], n_folds: int) -> bool:

@@ -50,6 +50,7 @@ LARGE: Final = TreeSettings(leaves=31, rate=0.15, most=90, by_tree=True)
 """As good as with half of the features at each split, in three quarters of the time."""
 QUICK: Final = TreeSettings(leaves=15, rate=0.2, most=50)
 """For the comparison of features."""
+_FEWEST_IN_LEAF: Final = 100
 _PATIENCE: Final = 15  # rounds of early stopping
 _SETTINGS: Final[dict[str, Any]] = {
     "objective": "binary",
@@ -139,8 +140,14 @@ class BinnedExamples:
             Called after each tree.
         """
         lightgbm = _lightgbm()
-        # With little data, large leaves would allow no split at all.
-        smallest = min(_SETTINGS["min_data_in_leaf"], max(len(self.owners) // 100, 5))
+        # With little data, large leaves would allow no split at all. Where few of the examples were
+        # consumed, large leaves would hide them.
+        n_consumed = int(self.train_set.get_label().sum())
+        smallest = min(
+            _SETTINGS["min_data_in_leaf"],
+            max(n_consumed // 100, _FEWEST_IN_LEAF),
+            max(len(self.owners) // 100, 5),
+        )
         params = (
             _SETTINGS | settings.params() | {"min_data_in_leaf": smallest, "seed": random_state}
         )
@@ -167,6 +174,11 @@ def contributions(text: str, features: NDArray[np.float32]) -> NDArray[np.float6
 LARGER: Final = "larger trees"
 COMPONENTS: Final = (*EXTRAS, LARGER)
 """Optional components in the order in which they are tried, each beside those selected before."""
+_NOT_TRIED: Final = {True: "past to future", False: "sequence"}
+"""Component that is not tried, for short horizons and for others."""
+_USUAL: Final = ("sequence",)
+"""Components that are selected unless validation users lose by them: one next item of few users
+hides a gain more easily than many items do."""
 
 _MISS_RATES: Final = (0.1, 0.3, 0.5)
 _FEWEST_VALIDATION: Final = 30
@@ -183,26 +195,33 @@ _COMPARED: Final = 3  # one in so many users trains the comparison of features
 class SelectedComponents:
     """Optional components of one fold's trees."""
 
+    offered: tuple[str, ...]
+    """Components whose features are computed."""
     names: tuple[str, ...] = ()
     gains: tuple[tuple[str, float], ...] = ()
     """Relative gain of the validation users by each component that was tried."""
+    are_given: bool = False
+    """Whether the caller named the components."""
 
     @classmethod
-    def given(cls, names: Sequence[str]) -> SelectedComponents:
-        """Return the components that a caller named, in the order of `COMPONENTS`."""
+    def of(cls, names: Sequence[str] | None, *, is_short: bool) -> SelectedComponents:
+        """Return the components that a caller named, or those to try for a horizon."""
+        if names is None:
+            return cls(tuple(each for each in EXTRAS if each != _NOT_TRIED[is_short]))
         for name in names:
             if name not in COMPONENTS:
                 raise InputError(
                     f"components= has {name!r}, which is no component of the measure 'learned'. "
                     f"Choose from: {', '.join(COMPONENTS)}."
                 )
-        return cls(tuple(name for name in COMPONENTS if name in names))
+        ordered = tuple(name for name in COMPONENTS if name in names)
+        return cls(tuple(name for name in ordered if name in EXTRAS), ordered, are_given=True)
 
     def columns(self) -> NDArray[np.int64]:
         """Return the positions of the selected features among all features."""
         selected = [True] * len(FEATURES)
-        for extra, more in EXTRAS.items():
-            selected += [extra in self.names] * len(more)
+        for extra in self.offered:
+            selected += [extra in self.names] * len(EXTRAS[extra])
         return np.flatnonzero(selected)
 
     def to_dict(self) -> dict[str, Any]:
@@ -212,8 +231,9 @@ class SelectedComponents:
     def with_trial(self, name: str, gain: float, error: float) -> SelectedComponents:
         """Return the selection after a trial of one more component."""
         gains = (*self.gains, (name, round(gain, 4)))
-        names = (*self.names, name) if gain > _LEAST_GAIN * error else self.names
-        return SelectedComponents(names, gains)
+        least = -_LEAST_GAIN if name in _USUAL else _LEAST_GAIN
+        names = (*self.names, name) if gain > least * error else self.names
+        return replace(self, names=names, gains=gains)
 
 
 class ValidationUser(NamedTuple):
@@ -306,7 +326,7 @@ def draw_validation_users(
 def train_best(
     examples: Examples,
     validation: Sequence[ValidationUser],
-    given: SelectedComponents | None,
+    selected: SelectedComponents,
     random_state: int,
     advance: Callable[[float], None],
 ) -> TrainedTrees:
@@ -318,16 +338,15 @@ def train_best(
     """
     if len(validation) < _FEWEST_VALIDATION:
         validation = []
-    binned = BinnedExamples.of(examples, [*describe_features(tuple(EXTRAS))])
-    selected = given or (
-        _select_features(binned, validation, random_state) if validation else SelectedComponents()
-    )
+    binned = BinnedExamples.of(examples, [*describe_features(selected.offered)])
+    if validation:
+        selected = _select_features(binned, validation, selected, random_state)
     sizes = [SMALL, LARGE] if validation or LARGER in selected.names else [SMALL]
     texts = [binned.train(selected.columns(), size, random_state, advance) for size in sizes]
     small = TrainedTrees(texts[0], binned.intercept, selected)
     if len(sizes) == 1:
         return small
-    both = TrainedTrees(_mean(texts), binned.intercept, selected)
+    both = TrainedTrees(_mean(texts, binned.feature_names), binned.intercept, selected)
     if not validation:
         return both
     gain = _gain(_rank(validation, small), _rank(validation, both), random_state)
@@ -336,7 +355,10 @@ def train_best(
 
 
 def _select_features(
-    binned: BinnedExamples, validation: Sequence[ValidationUser], random_state: int
+    binned: BinnedExamples,
+    validation: Sequence[ValidationUser],
+    selected: SelectedComponents,
+    random_state: int,
 ) -> SelectedComponents:
     """Return the features that validation users gain by, each beside those selected before."""
     some = binned.of_users(_COMPARED)
@@ -345,19 +367,18 @@ def _select_features(
         text = some.train(selected.columns(), QUICK, random_state)
         return _rank(validation, TrainedTrees(text, some.intercept, selected))
 
-    selected = SelectedComponents()
     before = ranks(selected)
-    for name in EXTRAS:
+    for name in selected.offered:
         after = ranks(replace(selected, names=(*selected.names, name)))
         selected = selected.with_trial(name, *_gain(before, after, random_state))
         before = after if name in selected.names else before
     return selected
 
 
-def _mean(texts: Sequence[str]) -> str:
+def _mean(texts: Sequence[str], feature_names: Sequence[str]) -> str:
     """Return the average of several models as one text."""
     trees = [tree.scaled(1 / len(texts)) for text in texts for tree in read_trees(text)]
-    return write_trees(trees, [*describe_features(tuple(EXTRAS))])
+    return write_trees(trees, feature_names)
 
 
 def _rank(validation: Sequence[ValidationUser], trained: TrainedTrees) -> _ValidationRanks:
