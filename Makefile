@@ -139,7 +139,7 @@ $(FLOORS)/.dev: pyproject.toml
 .venv-rectools/.tests: pyproject.toml
 	$(PYTHON) -m venv .venv-rectools
 	.venv-rectools/bin/python -m pip install --quiet --disable-pip-version-check pytest hypothesis \
-		--editable '.[rectools]' 'rectools[lightfm,torch]' '$(TORCH)'
+		--editable '.[transformers]' 'rectools[lightfm]' '$(TORCH)'
 	@touch $@
 
 .venv-lenskit/.tests: pyproject.toml
