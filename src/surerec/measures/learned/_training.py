@@ -50,12 +50,12 @@ LARGE: Final = TreeSettings(leaves=31, rate=0.15, most=90, by_tree=True)
 """As good as with half of the features at each split, in three quarters of the time."""
 QUICK: Final = TreeSettings(leaves=15, rate=0.2, most=50)
 """For the comparison of features."""
-_FEWEST_IN_LEAF: Final = 100
+_LEAF, _FOR_NEXT_ITEMS = 500, 100
+"""Fewest examples in a leaf, and for short horizons."""
 _PATIENCE: Final = 15  # rounds of early stopping
 _SETTINGS: Final[dict[str, Any]] = {
     "objective": "binary",
-    # Strong regularization: without it, trees were worse than the ridge alone on ML-100K.
-    "min_data_in_leaf": 500,
+    # Strong regularization, as by large leaves: without it, trees were worse than the ridge alone.
     "lambda_l2": 20.0,
     "use_missing": False,  # no feature is ever missing
     "feature_pre_filter": False,  # the same bins serve leaves of other sizes
@@ -140,14 +140,10 @@ class BinnedExamples:
             Called after each tree.
         """
         lightgbm = _lightgbm()
-        # With little data, large leaves would allow no split at all. Where few of the examples were
-        # consumed, large leaves would hide them.
-        n_consumed = int(self.train_set.get_label().sum())
-        smallest = min(
-            _SETTINGS["min_data_in_leaf"],
-            max(n_consumed // 100, _FEWEST_IN_LEAF),
-            max(len(self.owners) // 100, 5),
-        )
+        # With little data, large leaves would allow no split at all. For short horizons few of the
+        # examples were consumed, and large leaves would hide them.
+        largest = _FOR_NEXT_ITEMS if "sequence" in self.feature_names else _LEAF
+        smallest = min(largest, max(len(self.owners) // 100, 5))
         params = (
             _SETTINGS | settings.params() | {"min_data_in_leaf": smallest, "seed": random_state}
         )
