@@ -37,7 +37,7 @@ def compare(data: str, confidence: float, rounds: int = 3) -> tuple[float, float
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = AlternatingLeastSquares(64, random_state=0)
-    sure = sr.wrap(model).fit(films)
+    sure = sr.wrap(model, covers="fit").fit(films)
     served = sure.statistics_.interactions
     assert served is not None
     ones = np.ones(served.n_rows, dtype=np.float32)
