@@ -53,10 +53,9 @@ def compare_sizes(calibration: UserCalibration, sample: Sample) -> pl.DataFrame:
                 sizes[place, case] = found.size(1 - level)
     baseline = observe(PopularityScorer(past, leave_out=False), past, sample.cases)
     curve = calibration.guarantee_kind.curve(baseline.ranks, baseline.owners, len(baseline))
-    longest = [curve.threshold(1 - level) for level in _CONFIDENCES]
+    every, longest = np.arange(len(baseline)), [curve.threshold(1 - c) for c in _CONFIDENCES]
     popularity = [
-        np.minimum(rank, baseline.n_candidates).mean() if rank < np.inf else None
-        for rank in longest
+        baseline.sizes(every, "rank", rank).mean() if rank < np.inf else None for rank in longest
     ]
     return pl.DataFrame(
         {
