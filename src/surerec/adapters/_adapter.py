@@ -414,9 +414,14 @@ class Adapter:
         """Return the saved arrays; none if the model cannot be saved."""
         return State() if self.form is None else self.form.state()
 
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the model is fitted; by default, whether it has arrays."""
+        return self.form is not None
+
     def check_fitted(self) -> None:
-        """Raise if the model is not fitted; by default, if it has no arrays."""
-        if self.form is None:
+        """Raise if the model is not fitted."""
+        if not self.is_fitted:
             raise NotFittedError(
                 f"{self.name} is not fitted. Fit it, or use wrap(model).fit(interactions), which "
                 "fits a copy."

@@ -10,7 +10,7 @@ from cornac.data import Dataset, SequentialDataset
 from cornac.models import NextBasketRecommender, NextItemRecommender, Recommender
 
 from surerec.adapters._adapter import Adapter, ItemItem, ids_of, of_copy, own_ids
-from surerec.errors import InputError, NotFittedError
+from surerec.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -68,13 +68,10 @@ class CornacAdapter(Adapter):
         """Name that the model was given in Cornac."""
         return str(self.model.name)
 
-    def check_fitted(self) -> None:
-        """Raise if the model is not fitted."""
-        if not self.model.is_fitted:
-            raise NotFittedError(
-                f"{self.name} is not fitted. Fit it, or use wrap(model).fit(interactions), which "
-                "fits a copy."
-            )
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the model is fitted."""
+        return bool(self.model.is_fitted)
 
     def score_users(self, rows: NDArray[np.int64]) -> NDArray[np.floating]:
         """Return the scores of users of the fit."""

@@ -11,7 +11,7 @@ from pytorch_lightning.utilities.seed import isolate_rng
 
 from surerec.adapters._adapter import Adapter, ids_of, of_copy, own_ids
 from surerec.adapters._implicit import as_dataset
-from surerec.errors import InputError, NotFittedError
+from surerec.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -63,13 +63,10 @@ class TransformerAdapter(Adapter):
         own = self.model.data_preparator.get_known_item_ids()
         return ids_of(own.tolist(), None, "item", self.name)
 
-    def check_fitted(self) -> None:
-        """Raise if the model is not fitted."""
-        if not self.model.is_fitted:
-            raise NotFittedError(
-                f"{self.name} is not fitted. Fit it, or use wrap(model).fit(interactions), which "
-                "fits a copy."
-            )
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the model is fitted."""
+        return bool(self.model.is_fitted)
 
     def score_histories(self, histories: Sequence[NDArray[np.int64]]) -> NDArray[np.floating]:
         """Return the scores at the last position of each session; NaN for items not fitted on."""
