@@ -12,6 +12,7 @@ the time of the fit and of one user's scores.
   each user with later rows, and the history is all before it (arXiv 2507.16289).
 
 surerec's own measures leave a user out of the scores of that user. The other models do not.
+``--ablate`` trains the learned measure without some ingredient at a time.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 import argparse
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 import polars as pl
@@ -27,9 +29,11 @@ from scipy import sparse
 import surerec as sr
 from surerec._threads import run_blocks
 from surerec.measures import Query, as_measure
+from surerec.measures.learned import _examples, _training
+from surerec.measures.learned._features import EXTRAS, describe_features
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -159,6 +163,24 @@ def measure(name: str, horizon: float) -> Callable[[sr.Interactions], Score]:
     return fit
 
 
+def without(names: Collection[str], *, n_likely: int = 200) -> Callable[[sr.Interactions], Score]:
+    """Return the learned measure for next items whose trees do not split by some features."""
+    offered = [*describe_features(("sequence", "matrix factorisation"))]
+    of_all = _training.SelectedComponents.columns
+
+    def columns(selected: _training.SelectedComponents) -> NDArray[np.int64]:
+        return np.array([k for k in of_all(selected) if offered[k] not in names])
+
+    def fit(data: sr.Interactions) -> Score:
+        with (
+            mock.patch.object(_training.SelectedComponents, "columns", columns),
+            mock.patch.object(_examples, "_N_LIKELY", n_likely),
+        ):
+            return measure("learned", 1)(data)
+
+    return fit
+
+
 def sasrec(data: sr.Interactions) -> Score:
     """Train RecTools' SASRec for some minutes on the CPU, and wrap it."""
     from rectools.models import SASRecModel  # noqa: PLC0415  # an extra
@@ -185,6 +207,14 @@ MODELS: dict[str, Callable[[sr.Interactions], Score]] = {
     "SASRec (RecTools)": sasrec,
 }
 
+_RIDGES = ("sequence", "long_sequence")
+ABLATIONS = {
+    "without the sequential ridges": without(_RIDGES),
+    "without the long one": without(_RIDGES[1:]),
+    "without transitions": without([name for name in EXTRAS["sequence"] if name not in _RIDGES]),
+    "without likely negatives": without((), n_likely=0),
+}
+
 
 def ranks(score: Score, cases: Sequence[Case]) -> NDArray[np.float64]:
     """Return the rank of each target among the items outside the history; ties share a rank."""
@@ -201,13 +231,18 @@ def ranks(score: Score, cases: Sequence[Case]) -> NDArray[np.float64]:
     return np.array([rank for block in blocks for rank in block])
 
 
+def gains(found: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the NDCG@10 of each rank."""
+    return np.where(found <= _TEN, 1 / np.log2(found + 1), 0.0)
+
+
 def figures(found: NDArray[np.float64]) -> dict[str, float]:
     """Return HR@10, NDCG@10 with its standard error, and the 90% rank."""
-    gains = np.where(found <= _TEN, 1 / np.log2(found + 1), 0.0)
+    each = gains(found)
     return {
         "HR@10": float(np.mean(found <= _TEN)),
-        "NDCG@10": float(gains.mean()),
-        "error": float(gains.std() / np.sqrt(len(found))),
+        "NDCG@10": float(each.mean()),
+        "error": float(each.std() / np.sqrt(len(found))),
         "rank": float(np.quantile(found, 0.9, method="higher")),
     }
 
@@ -235,17 +270,41 @@ def lines(protocol: Protocol, names: Sequence[str], label: str) -> Iterator[str]
         )
 
 
+def ablation(protocol: Protocol) -> Iterator[str]:
+    """Yield the change of NDCG@10 and of the 90% rank without each ingredient, also by halves."""
+    whole = ranks(measure("learned", 1)(protocol.fitted), protocol.cases)
+    half = np.random.default_rng(0).permutation(len(whole)) % 2
+    for name, fit in ABLATIONS.items():
+        found = ranks(fit(protocol.fitted), protocol.cases)
+        change = gains(found) - gains(whole)
+        changes = []
+        for users in (half >= 0, half == 0, half == 1):
+            before, after = figures(whole[users]), figures(found[users])
+            both = (after[key] - before[key] for key in ("NDCG@10", "rank"))
+            changes.append("{:+.4f} / {:+.0f}".format(*both))
+        yield (
+            f"{name:30}{changes[0]} (± {change.std() / np.sqrt(len(change)):.4f}); halves: "
+            f"{', '.join(changes[1:])}"
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", help="table with user_id, item_id, timestamp and perhaps part")
     parser.add_argument("--protocol", nargs="+", default=["last", "matched", "temporal"])
     parser.add_argument("--only", nargs="+", default=[], help="words of models' names")
     parser.add_argument("--users", type=int, default=10**9, help="users to test, at random")
+    parser.add_argument("--ablate", action="store_true", help="the learned measure's ingredients")
     options = parser.parse_args()
     rows = pl.read_parquet(options.file)
     names = [n for n in MODELS if not options.only or any(word in n for word in options.only)]
     for label in options.protocol:
         protocol = Protocol.of(rows, label, options.users)
+        if options.ablate:
+            print(f"\n{label}: change of NDCG@10 / 90% rank")
+            for line in ablation(protocol):
+                print(line, flush=True)
+            continue
         unknown = sum(case.target < 0 for case in protocol.cases)
         print(
             f"\n{label}: {protocol.fitted}, {len(protocol.cases):,} users, {unknown} of whose "

@@ -80,6 +80,11 @@ class SlowFeatures:
                 for i, s in zip(history[-5:], some[-5:], strict=True)
             )
 
+        def shrunk(window):
+            """Return the shares of the last items, the latest last."""
+            last = zip(history[-5:], some[-5:], strict=True)
+            return [self.count_within(i, h, window) / (s + 3) for i, s in last]
+
         return {
             "count": mean(forward) / n_users,
             "share": mean(share),
@@ -107,6 +112,12 @@ class SlowFeatures:
             "late_ridge": self.ridge(history, late, h),
             "recent_ridge": self.ridge(history, recent, h),
             "last_ridge": self.ridge(history, last, h),
-            "follows": self.count_within(history[-1], h, 1) / (some[-1] + 3),
-            "follows_soon": self.count_within(history[-1], h, 3) / (some[-1] + 3),
+            "follows": shrunk(1)[-1],
+            "follows_soon": shrunk(3)[-1],
+            "follows_later": shrunk(10)[-1],
+            "max_follows": max(shrunk(1)),
+            "max_follows_soon": max(shrunk(3)),
+            "max_follows_later": max(shrunk(10)),
+            "mean_follows": mean(shrunk(1)),
+            "mean_follows_soon": mean(shrunk(3)),
         }

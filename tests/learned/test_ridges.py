@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 import surerec as sr
 from surerec.measures.learned import _ridge, _sequence
 from surerec.measures.learned._ridge import ForwardRidge, Ridge, RidgeQuery
-from surerec.measures.learned._sequence import SHORT, Decay, SequentialRidge
+from surerec.measures.learned._sequence import LONG, SHORT, Decay, SequentialRidge
 
 
 def ease(interactions, penalty, history, weights, n_items=None):
@@ -105,7 +105,7 @@ def test_a_ridge_holds_the_most_popular_items(films, ridge, by_definition, round
     np.testing.assert_allclose(found[:, :n_known], expected, rtol=100 * rounding, atol=rounding)
 
 
-@pytest.mark.parametrize("decay", [SHORT, Decay(2.0, 3, 5.0, 6), Decay(1.0, 1, 1.0, 1)])
+@pytest.mark.parametrize("decay", [SHORT, LONG, Decay(2.0, 3, 5.0, 6), Decay(1.0, 1, 1.0, 1)])
 @pytest.mark.parametrize("most_rows", [200, 7])
 def test_any_decay_and_number_of_rows_can_be_left_out(films, monkeypatch, decay, most_rows):
     monkeypatch.setattr(_sequence, "_MOST_ROWS", most_rows)

@@ -13,7 +13,7 @@ from surerec.measures._aggregates import ProfileRows
 from surerec.measures.learned import _sums as summed
 from surerec.measures.learned._items import ItemSums, WindowCounts
 from surerec.measures.learned._ridge import ForwardRidge, Ridge, RidgeQuery
-from surerec.measures.learned._sequence import SequentialRidge
+from surerec.measures.learned._sequence import STRENGTHS, SequentialRidge
 from surerec.measures.learned._sums import N_LAST, sums_in_parts
 from surerec.precedence import of_matrix, spans
 
@@ -68,8 +68,15 @@ _FORWARD: Final = {
 _PREFERENCE: Final = {"preference": "prediction of a matrix factorisation from the profile's items"}
 _SEQUENCE: Final = {
     "sequence": "prediction of a ridge regression of the next items on the latest",
+    "long_sequence": "the same prediction of more next items, from more of the profile",
     "follows": "share of the last item's consumers who consumed it next",
     "follows_soon": "share of the last item's consumers who had it among their next 3",
+    "follows_later": "share of the last item's consumers who had it among their next 10",
+    "max_follows": "share of consumers who consumed it next, maximum over the last 5 items",
+    "max_follows_soon": "share of consumers who had it among their next 3, maximum over the last 5",
+    "max_follows_later": "share of consumers who had it among their next 10, maximum over these",
+    "mean_follows": "share of consumers who consumed it next, mean over the last 5 items",
+    "mean_follows_soon": "share of consumers who had it among their next 3, mean over the last 5",
 }
 EXTRAS: Final[dict[str, dict[str, str]]] = {
     "sequence": _SEQUENCE,
@@ -169,8 +176,9 @@ class Features:
         Forward ridge regression on the same profiles; fitted by default if it is a component.
     factors : Factorisation, optional
         Matrix factorisation of the same profiles; without it, its feature is 0.
-    sequence : SequentialRidge, optional
-        Sequential ridge regression on the same profiles; fitted by default if it is a component.
+    sequence : sequence of SequentialRidge, optional
+        Sequential ridge regressions on the same profiles, one per decay of ``STRENGTHS``; fitted by
+        default if they are a component.
     """
 
     def __init__(
@@ -180,7 +188,7 @@ class Features:
         extras: Sequence[str] = (),
         forward: ForwardRidge | None = None,
         factors: Factorisation | None = None,
-        sequence: SequentialRidge | None = None,
+        sequence: Sequence[SequentialRidge] = (),
     ) -> None:
         self.statistics = statistics
         self._counted = statistics = statistics.counted  # at the last full count
@@ -197,14 +205,14 @@ class Features:
         )
         if forward is None and "past to future" in extras:
             forward = ForwardRidge.fit(popular_first)
-        if sequence is None and "sequence" in extras:
-            sequence = SequentialRidge.fit(popular_first)
+        if not sequence and "sequence" in extras:
+            sequence = [SequentialRidge.fit(popular_first, decay=decay) for decay in STRENGTHS]
         self.sequence, self.forward, self.factors = sequence, forward, factors
         self.descriptions = describe_features(extras)
         # The slower one first, so that threads end together.
         placed = (
             ("forward_ridge", "past to future", forward, 4),
-            ("sequence", "sequence", sequence, 1),
+            *((name, "sequence", each, 1) for name, each in zip(_SEQUENCE, sequence, strict=False)),
             ("ridge", "", self.ridge, 4),
         )
         self._ridges = [
@@ -260,10 +268,10 @@ class Features:
 
     def likely(self, history: NDArray[np.int64], n: int) -> NDArray[np.int64]:
         """Return `n` items outside a history, those that the sequential ridge predicts most."""
-        if not n or self.sequence is None:
+        if not n or not self.sequence:
             return history[:0]
-        query = _query(self.sequence, self._placed(history), [])
-        scores = self._scores(self.sequence, [query], None)[0][0]
+        query = _query(self.sequence[0], self._placed(history), [])
+        scores = self._scores(self.sequence[0], [query], None)[0][0]
         scores[history] = -np.inf
         return np.argpartition(scores, -n)[-n:]
 
@@ -287,11 +295,17 @@ class Features:
         sums, jobs = sums_in_parts(*sources, out, profile.weights, found.shape[1])
 
         def fill_windows() -> None:
-            shares = self._window_shares(profile, columns, N_LAST, 0)
+            consumers, counts = self._after_last(profile, columns)
+            parts = (1 / (np.maximum(consumers, 1) * float(len(counts)))).astype(np.float32)
+            shares = np.zeros(counts.shape[1:], np.float32)
+            for part, each in zip(parts, counts, strict=True):
+                shares += part * each
             found[self._rows_of("next", 2)] = shares[:3].sum(axis=0), shares.sum(axis=0)
-            if self.sequence is not None and "sequence" in only:
-                last = self._window_shares(profile, columns, 1, _MORE_CONSUMERS)
-                found[self._rows_of("follows", 2)] = last[0], last[0] + last[1]
+            if self.sequence and "sequence" in only:
+                within = counts[:, :3].cumsum(axis=1)
+                within /= (consumers + _MORE_CONSUMERS).astype(np.float32)[:, None, None]
+                rows = *within[-1], *within.max(axis=0), *within[:, :2].mean(axis=0)
+                found[self._rows_of("follows", len(rows))] = rows
 
         jobs.append(fill_windows)
         if (factors := self.factors) is not None and "matrix factorisation" in only:
@@ -350,20 +364,15 @@ class Features:
             columns = np.arange(n_items)
         return ridge.score(queries, n_items, None if columns is None else self._placed(columns))
 
-    def _window_shares(
-        self, profile: _Profile, columns: NDArray[np.int64] | None, n_last: int, n_more: int
-    ) -> NDArray[np.float32]:
-        """Return the share of the last items' consumers who consumed each item in each window.
-
-        Items have `n_more` consumers in addition, who consumed nothing after them.
-        """
-        last, support = profile.rows.history[-n_last:], profile.then.support
-        consumers = np.maximum(support[last], 1) + n_more
-        parts = (1 / (consumers * float(len(last)))).astype(np.float32)
+    def _after_last(
+        self, profile: _Profile, columns: NDArray[np.int64] | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the consumers of each of the last items, and their counts after it by window."""
+        last = profile.rows.history[-N_LAST:].astype(np.int64)
         own_ends = self._interactions.offsets[1:][np.array(profile.without, dtype=np.int64)]
-        there = last < self._counted.n_items
         n_items = self.statistics.n_items
-        return self._window_counts.shares(last[there], parts[there], own_ends, columns, n_items)
+        counts = self._window_counts.after(last, own_ends, columns, n_items)
+        return profile.then.support[last], counts
 
     def _preference(
         self, factors: Factorisation, history: NDArray[np.int64], users: tuple[int, ...]

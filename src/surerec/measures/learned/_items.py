@@ -102,22 +102,19 @@ class WindowCounts:
         self._is_cached[frequent[np.argsort(-consumers[frequent], kind="stable")[:most]]] = True
         self._cache: dict[int, NDArray[np.float32]] = {}
 
-    def shares(
+    def after(
         self,
         last: NDArray[np.int64],
-        parts: NDArray[np.float32],
         own_ends: NDArray[np.int64],
         columns: NDArray[np.int64] | None,
         n_items: int,
     ) -> NDArray[np.float32]:
-        """Sum ``parts[k]`` over the users who consumed a column's item soon after ``last[k]``.
+        """Return how many users consumed each column's item within each window after ``last[k]``.
 
         Parameters
         ----------
         last : array of int
             Item codes.
-        parts : array of float32
-            Weight of a user after each of these items.
         own_ends : array of int
             End of the flat profile of each user to leave out.
         columns : array of int, optional
@@ -127,21 +124,21 @@ class WindowCounts:
 
         Returns
         -------
-        array of float32, windows × columns
+        array of float32, last × windows × columns
         """
         n_then = len(self._is_cached)
         n_columns = n_items if columns is None else len(columns)
-        out = np.zeros((len(WINDOWS), n_columns), np.float32)
-        found = out[:, :n_then] if columns is None else out
-        picks = slice(None) if columns is None else np.minimum(columns, n_then - 1)
-        for item, part in zip(last.tolist(), parts, strict=True):
+        out = np.zeros((len(last), len(WINDOWS), n_columns), np.float32)
+        there = slice(n_then) if columns is None else columns < n_then
+        picks = slice(None) if columns is None else columns[there]
+        for item, found in zip(last.tolist(), out, strict=True):
+            if item >= n_then:
+                continue
             counts = self._counts(item)
             if len(own_ends):
                 counts = counts.copy()
                 self._add(item, own_ends, -1, counts)
-            found += part * counts[:, picks]
-        if columns is not None:
-            out[:, columns >= n_then] = 0.0
+            found[:, there] = counts[:, picks]
         return out
 
     def _counts(self, item: int) -> NDArray[np.float32]:

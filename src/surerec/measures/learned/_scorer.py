@@ -15,7 +15,7 @@ from surerec.measures.als import AlsSettings, Factorisation
 from surerec.measures.learned._features import EXTRAS, FeatureQuery, Features, extras_of
 from surerec.measures.learned._model import LearnedModel
 from surerec.measures.learned._ridge import ForwardRidge, Ridge
-from surerec.measures.learned._sequence import SequentialRidge
+from surerec.measures.learned._sequence import STRENGTHS, SequentialRidge
 from surerec.measures.learned._training import contributions
 from surerec.measures.learned._trees import Trees, read_trees, write_trees
 
@@ -37,9 +37,14 @@ _FORWARD: Final = {
     for name in ("forward_inverse", "forward_weights")
 }
 _SEQUENCE: Final = {
-    "sequence_inverse": ArraySchema("float32", ("n_sequence", "n_sequence")),
-    "sequence_weights": ArraySchema("float32", ("n_sequence", "n_sequence")),
-    "sequence_outputs": ArraySchema("int64", ("n_sequence",), low=0),
+    "inverse": ArraySchema("float32", ("n_sequence", "n_sequence")),
+    "weights": ArraySchema("float32", ("n_sequence", "n_sequence")),
+    "outputs": ArraySchema("int64", ("n_sequence",), low=0),
+}
+_SEQUENCES: Final = {
+    f"sequence_{k}_{name}": schema
+    for k in range(len(STRENGTHS))
+    for name, schema in _SEQUENCE.items()
 }
 _FACTORS: Final = "als_"
 
@@ -55,8 +60,8 @@ class LearnedScorer(Scorer):
         Model trained on these statistics or on earlier ones.
     ridge : Ridge, optional
         Ridge regression on the same profiles, to share between scorers; fitted by default.
-    sequence : SequentialRidge, optional
-        Sequential ridge regression; fitted by default if the model uses it.
+    sequence : sequence of SequentialRidge, optional
+        Sequential ridge regressions; fitted by default if the model uses them.
     forward : ForwardRidge, optional
         Ridge regression from past to future; fitted by default if the model uses it.
     factors : Factorisation, optional
@@ -85,7 +90,7 @@ class LearnedScorer(Scorer):
         learned: LearnedModel,
         *,
         ridge: Ridge | None = None,
-        sequence: SequentialRidge | None = None,
+        sequence: Sequence[SequentialRidge] = (),
         forward: ForwardRidge | None = None,
         factors: Factorisation | None = None,
     ) -> None:
@@ -213,9 +218,8 @@ class LearnedScorer(Scorer):
         }
         if (forward := features.forward) is not None:
             arrays |= dict(zip(_FORWARD, (forward.inverse, forward.weights), strict=True))
-        if (sequence := features.sequence) is not None:
-            parts = sequence.inverse, sequence.weights, sequence.outputs
-            arrays |= dict(zip(_SEQUENCE, parts, strict=True))
+        parts = [getattr(each, name) for each in features.sequence for name in _SEQUENCE]
+        arrays |= dict(zip(_SEQUENCES, parts, strict=False))
         found = State(arrays, {**texts, "settings": json.dumps(settings)})
         if features.factors is not None:
             found |= features.factors.state().under(_FACTORS)
@@ -308,7 +312,7 @@ class LearnedMeasure(Measure):
         has_forward, has_sequence = "past to future" in extras, "sequence" in extras
         sizes = check_arrays(
             "a learned measure",
-            _SCHEMAS | (_SEQUENCE if has_sequence else {}) | (_FORWARD if has_forward else {}),
+            _SCHEMAS | (_SEQUENCES if has_sequence else {}) | (_FORWARD if has_forward else {}),
             arrays,
             n_users=counted.n_users,
             n_folds=len(intercepts),
@@ -324,16 +328,16 @@ class LearnedMeasure(Measure):
         return LearnedScorer(
             statistics,
             learned,
-            sequence=_sequential(arrays) if has_sequence else None,
+            sequence=_sequential(arrays) if has_sequence else (),
             ridge=Ridge(arrays["ridge"]),
             forward=ForwardRidge(*(arrays[name] for name in _FORWARD)) if has_forward else None,
             factors=None if of_factors.is_empty else Factorisation.from_state(of_factors, counted),
         )
 
 
-def _sequential(arrays: Mapping[str, NDArray[Any]]) -> SequentialRidge:
-    inverse, weights, outputs = (arrays[name] for name in _SEQUENCE)
-    return SequentialRidge(inverse, weights, outputs)
+def _sequential(arrays: Mapping[str, NDArray[Any]]) -> list[SequentialRidge]:
+    parts = [arrays[name] for name in _SEQUENCES]
+    return [SequentialRidge(*parts[3 * k : 3 * k + 3], each) for k, each in enumerate(STRENGTHS)]
 
 
 def _check_horizon(params: dict[str, Any], n_folds: int) -> bool:

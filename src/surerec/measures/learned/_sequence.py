@@ -32,6 +32,7 @@ MOST_ITEMS: Final = 5_000
 _MOST_ROWS: Final = 200
 """Rows of each user, the latest ones. They bound the cost of leaving a user out."""
 _ITEMS_AT_ONCE: Final = 64
+_SMALLEST: Final = 1e-9  # pivot, where rounding leaves less
 
 
 class Decay(NamedTuple):
@@ -65,7 +66,9 @@ class Decay(NamedTuple):
 
 
 SHORT: Final = Decay(4.0, 20, 2.0, 3)
-"""Chosen on second-last items of MovieLens 1M."""
+LONG: Final = Decay(15.0, 60, 4.0, 10)
+STRENGTHS: Final = {SHORT: 0.08, LONG: 0.3}
+"""λ per user of the regressions that are features, chosen on second-last items of MovieLens 1M."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,7 +89,7 @@ class SequentialRidge(BaseRidge):
     def fit(
         cls,
         interactions: Interactions,
-        strength: float = 0.08,
+        strength: float | None = None,
         most_items: int = MOST_ITEMS,
         decay: Decay = SHORT,
     ) -> SequentialRidge:
@@ -96,8 +99,8 @@ class SequentialRidge(BaseRidge):
         ----------
         interactions : Interactions
             The profiles.
-        strength : float, default=0.08
-            λ per user.
+        strength : float, optional
+            λ per user; by default that of `STRENGTHS`.
         most_items : int, default=5,000
             Maximum number of items; fewer if memory is short.
         decay : Decay, optional
@@ -108,7 +111,8 @@ class SequentialRidge(BaseRidge):
         most_fitting = int((available_memory() // 24) ** 0.5)  # four matrices, and a reserve
         n_items = whole_classes(interactions, min(most_items, most_fitting))
         gram, cross, outputs = _products(interactions, decay, n_items)
-        gram.flat[:: n_items + 1] += strength * interactions.n_users
+        penalty = STRENGTHS[decay] if strength is None else strength
+        gram.flat[:: n_items + 1] += penalty * interactions.n_users
         factor = linalg.cholesky(gram, lower=True, overwrite_a=True, check_finite=False)
         inverse, failed = linalg.lapack.spotri(factor, lower=True, overwrite_c=True)
         assert not failed  # noqa: S101  # a positive definite matrix has an inverse
@@ -125,7 +129,7 @@ class SequentialRidge(BaseRidge):
         ]
         own = [self._rows_of(query.own) if query.own else None for query in queries]
         moved = [
-            None if rows is None else self._moved(table, rows)
+            None if rows is None else _leave_out(self.inverse, rows.items, rows.inputs, *table)
             for table, rows in zip(tables, own, strict=True)
         ]
         added = [
@@ -140,15 +144,6 @@ class SequentialRidge(BaseRidge):
                 counts = np.bincount(rows.items[is_next], minlength=self.n_items)
                 sums[:, (counts > 0) & (counts == self.outputs)] = 0.0  # else a rounding error
             yield sums
-
-    def _moved(self, table: Table, own: _OwnRows) -> NDArray[np.float64]:
-        """Return the coefficients ``a`` of the left-out rows, for each weighting."""
-        items, weights = table
-        inputs = own.inputs
-        among = self.inverse[np.ix_(own.items, own.items)]
-        left = np.eye(len(inputs)) - inputs @ among @ inputs.T
-        toward = inputs @ (self.inverse[np.ix_(own.items, items)] @ weights.T)
-        return np.linalg.solve(left, toward).T.astype(np.float64, copy=False)
 
     @cached_property
     def _bands(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -184,6 +179,81 @@ class _OwnRows(NamedTuple):
     """The item of each position."""
     inputs: NDArray[np.float64]
     outputs: NDArray[np.float64]
+
+
+_fast = njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
+
+
+@_fast
+def _dot(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    total = 0.0
+    for k in range(np.uint64(len(first))):
+        total += first[k] * second[k]
+    return total
+
+
+@_fast
+def _add(weight: float, row: NDArray[np.floating], sums: NDArray[np.float64]) -> None:
+    for k in range(np.uint64(len(sums))):
+        sums[k] += weight * row[k]
+
+
+@_fast
+def _systems(
+    inverse: NDArray[np.floating],
+    own: NDArray[np.int64],
+    inputs: NDArray[np.float64],
+    items: NDArray[np.int64],
+    weights: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return ``I − V P Vᵀ``, its lower half, and ``h P Vᵀ`` for each weighting.
+
+    Most inputs V of a row are zero: the others are in a band.
+    """
+    among, products = np.empty((len(own), len(own))), np.zeros(len(own))
+    for j in range(len(own)):
+        among[j] = inverse[own[j]][own]
+    toward = np.zeros((len(weights), len(own)))
+    for k in range(len(items)):
+        picked = inverse[items[k]][own]  # the matrix is symmetric
+        for w in range(len(weights)):
+            _add(weights[w, k], picked, toward[w])
+    left, found = np.eye(len(inputs)), np.empty((len(weights), len(inputs)))
+    for t in range(len(inputs)):
+        products[:] = 0.0
+        for j in np.flatnonzero(inputs[t]):
+            _add(inputs[t, j], among[j], products)
+        for other in range(t + 1):
+            left[t, other] -= _dot(products, inputs[other])
+        for w in range(len(weights)):
+            found[w, t] = _dot(inputs[t], toward[w])
+    return left, found
+
+
+@_fast
+def _leave_out(
+    inverse: NDArray[np.floating],
+    own: NDArray[np.int64],
+    inputs: NDArray[np.float64],
+    items: NDArray[np.int64],
+    weights: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return the coefficients ``a`` of the left-out rows, for each weighting, by Cholesky.
+
+    Calls of BLAS would be slower: its threads wait for each other in systems as small as these.
+    """
+    left, found = _systems(inverse, own, inputs, items, weights)
+    for t in range(len(left)):
+        for k in range(t):
+            left[t, k] = (left[t, k] - _dot(left[t, :k], left[k, :k])) / left[k, k]
+        left[t, t] = np.sqrt(max(left[t, t] - _dot(left[t, :t], left[t, :t]), _SMALLEST))
+    for each in found:
+        for t in range(len(left)):
+            each[t] = (each[t] - _dot(left[t, :t], each[:t])) / left[t, t]
+        for t in range(len(left) - 1, -1, -1):
+            each[t] /= left[t, t]
+            _add(-each[t], left[t], each[:t])
+    return found
 
 
 def _joined(first: Table, second: Table) -> Table:
