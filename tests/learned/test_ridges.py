@@ -144,7 +144,7 @@ def test_other_threads_run_while_a_matrix_is_inverted(dtype):
         while not done.wait(0.001):
             ticks.append(perf_counter())
 
-    thread = Thread(target=tick)
+    thread = Thread(target=tick, daemon=True)
     thread.start()
     begin = perf_counter()
     inverse = invert(gram)
