@@ -9,7 +9,8 @@ from rich.console import Console
 
 import surerec as sr
 from surerec import _progress
-from surerec._progress import COMPILING, progress, stage, time_stages
+from surerec._progress import COMPILING, Bar, progress, stage, time_stages
+from surerec.measures.learned import LearnedModel
 from surerec.recommenders import to_spec
 
 
@@ -39,11 +40,51 @@ def test_a_terminal_shows_the_stage_the_amount_and_the_time(screen):
     assert "0:00:00" in screen.getvalue()
 
 
-def test_the_learned_measure_shows_its_progress(screen, films):
-    sr.PopulationConformal("learned").fit(films)
-    shown = screen.getvalue()
-    for expected in ("pair 1 of 6", "pair 6 of 6", "trees of 4 folds", "calibration users"):
-        assert expected in shown
+def test_the_learned_measure_shows_its_progress(screen, caplog):
+    films = sr.datasets.synthetic(n_users=400, n_items=40, n_rows=6000, random_state=1)
+    with caplog.at_level(logging.DEBUG, logger="surerec"):
+        sr.PopulationConformal("learned").fit(films)
+    for expected in ("Learning", "Training: examples of pair 6 of 6", "calibration users"):
+        assert expected in screen.getvalue()
+    for expected in (  # on the terminal if they take a tenth of a second
+        "Fitting a ridge regression from past to future: ",
+        "Training: examples of pair 1 of 6",
+        "Training: comparing features (fold 1 of 4)",
+        "Training: comparing 'matrix factorisation' (fold 4 of 4)",
+        "Training: small and larger trees (fold 4 of 4)",
+    ):
+        assert expected in caplog.text
+
+
+def test_the_bar_of_a_training_is_full_at_its_end(films, monkeypatch):
+    seen, close = {}, Bar.close
+
+    def closed(bar):
+        seen[bar._description] = bar._done, bar._total
+        close(bar)
+
+    monkeypatch.setattr(Bar, "close", closed)
+    for components in (None, ["sequence"]):
+        LearnedModel.train(sr.count_precedence(films), components=components)
+        done, total = next(both for name, both in seen.items() if "trees (fold" in name)
+        assert done == pytest.approx(total)
+        seen.clear()
+
+
+def test_a_choice_shows_the_measure_that_is_tried(films, caplog):
+    with caplog.at_level(logging.DEBUG, logger="surerec"):
+        sr.PopulationConformal("auto").fit(films)
+    for place, name in enumerate(("CM12", "als", "learned"), start=1):
+        assert f"Trying {name} ({place} of 3)" in caplog.messages
+    assert caplog.text.count("Scoring the users who choose: ") == 3
+
+
+def test_a_bar_advances_through_results_by_what_they_are_worth():
+    bar = Bar("Working")
+    assert list(bar.through(iter("abc"), 3, worth=6.0)) == ["a", "b", "c"]
+    assert bar._done == 6.0
+    assert list(bar.through(iter(()), 0)) == []
+    assert bar._done == 7.0
 
 
 def test_short_work_shows_no_bar(screen, monkeypatch):

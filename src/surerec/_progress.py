@@ -14,17 +14,19 @@ from dataclasses import dataclass, field
 from functools import cache
 from threading import Lock
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from numba.core import event
 
 from surerec._words import in_bytes, in_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from rich.console import Console, RenderableType
     from rich.progress import Progress, TaskID
+
+Result = TypeVar("Result")
 
 LOGGER: Final = logging.getLogger("surerec")
 """Logs stages at INFO and loops within them at DEBUG."""
@@ -262,6 +264,14 @@ class Bar:
         LOGGER.info(description)
         if self._row is not None:
             _display().update(self._row, description=description)
+
+    def through(self, results: Iterable[Result], n: int, worth: float = 1.0) -> Iterator[Result]:
+        """Yield `n` results, and advance by `worth` in all."""
+        for each in results:
+            yield each
+            self(worth / n)
+        if not n:
+            self(worth)
 
     def close(self) -> None:
         """Remove the row; the display stops with the last row."""

@@ -1,3 +1,6 @@
+from threading import Event, Thread
+from time import perf_counter
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -5,7 +8,7 @@ from hypothesis import strategies as st
 
 import surerec as sr
 from surerec.measures.learned import _ridge, _sequence
-from surerec.measures.learned._ridge import ForwardRidge, Ridge, RidgeQuery
+from surerec.measures.learned._ridge import ForwardRidge, Ridge, RidgeQuery, invert
 from surerec.measures.learned._sequence import LONG, SHORT, Decay, SequentialRidge
 
 
@@ -128,3 +131,25 @@ def test_a_ridge_fits_in_free_memory(films, monkeypatch, ridge, module, n_bytes)
     fitted = ridge.fit(films)
     assert 15 < fitted.n_items <= 25
     assert f"{fitted.n_items} items" in repr(fitted)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_other_threads_run_while_a_matrix_is_inverted(dtype):
+    """With scipy's functions none did, so that no clock of a progress bar moved."""
+    rows = np.random.default_rng(0).random((1500, 1500))
+    gram = (rows @ rows.T + 1500 * np.eye(1500)).astype(dtype)
+    expected, done, ticks = np.linalg.inv(gram), Event(), []
+
+    def tick():
+        while not done.wait(0.001):
+            ticks.append(perf_counter())
+
+    thread = Thread(target=tick, daemon=True)
+    thread.start()
+    begin = perf_counter()
+    inverse = invert(gram)
+    end = perf_counter()
+    done.set()
+    thread.join()
+    np.testing.assert_allclose(inverse, expected, atol=1e-6)
+    assert sum(begin < each < end for each in ticks) >= 10  # at most 3 where it holds the GIL

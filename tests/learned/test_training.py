@@ -17,6 +17,7 @@ from surerec.measures.learned._training import (
     SMALL,
     BinnedExamples,
     SelectedComponents,
+    ValidationUser,
     train_best,
 )
 from surerec.measures.learned._trees import read_trees
@@ -71,6 +72,23 @@ def test_components_that_gain_half_a_standard_error_are_selected(
     ).selected
     assert found.names == selected
     assert dict(found.gains) == dict.fromkeys(COMPONENTS, gain)
+
+
+def test_every_step_of_a_fold_is_described_and_has_a_bar(examples, caplog):
+    rng, n_items, steps = np.random.default_rng(2), 30, []
+    features = rng.random((len(NAMES), n_items), np.float32)
+    validation = [ValidationUser(features, np.arange(n_items), rng.permutation(3))] * 40
+    with caplog.at_level("DEBUG", logger="surerec"):
+        train_best(examples, validation, SelectedComponents(tuple(EXTRAS)), 0, steps.append)
+    compared = ["comparing features", *(f"comparing '{each}'" for each in EXTRAS)]
+    assert steps == [*compared, "small and larger trees"]
+    bars = [each.partition(":")[0] for each in caplog.messages]
+    n = len(compared)
+    assert bars == ["Adding trees, at most", "Ranking validation users"] * n + [
+        *["Adding trees, at most"] * 2,
+        *["Ranking validation users"] * 2,
+    ]
+    assert caplog.text.count("40 of 40 users") == n + 2
 
 
 def test_folds_train_in_parallel_as_in_sequence(examples):

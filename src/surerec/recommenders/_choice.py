@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from surerec._progress import COMPILING, LOGGER, stage
+from surerec._progress import COMPILING, LOGGER, progress, stage
 from surerec._state import ArraySchema, State, check_arrays
 from surerec._words import in_seconds
 from surerec.calibration import COMPARED, codes_in, find_guarantee, level_of, observe
@@ -122,7 +122,7 @@ def choose_measure(
     is_sample = some is not past
     tried: list[Tried] = []
     scorers: dict[str, Scorer] = {}
-    with stage("choosing the measure"):
+    with stage("choosing the measure"), progress("Trying measures", None) as trying:
         for name, library in CANDIDATES.items():
             started = _clock()
             if library and find_spec(library) is None:
@@ -130,6 +130,7 @@ def choose_measure(
             elif scorers and max_seconds is not None and started - begin >= max_seconds:
                 row = Tried(name, note=f"not tried, as max_seconds={max_seconds:g} had passed")
             else:
+                trying.describe(f"Trying {name} ({len(tried) + 1} of {len(CANDIDATES)})")
                 try:
                     scorers[name] = fit_scorer(named(name), some)
                     sizes = _sizes(scorers[name], some, choosing, settings, is_sample=is_sample)
@@ -183,7 +184,8 @@ def _sizes(
         kind, levels = find_guarantee("recall"), [level_of(each) for each in COMPARED]
     unit: ThresholdUnit = "score" if settings.threshold == "score" else "rank"
     allowed = np.flatnonzero(some.support > 1) if is_sample else None
-    found = observe(scorer, some, choosing, keep_candidates=unit == "score", allowed=allowed)
+    doing, keep = "Scoring the users who choose", unit == "score"
+    found = observe(scorer, some, choosing, keep_candidates=keep, allowed=allowed, doing=doing)
     curve = kind.curve(found.entries(unit), found.owners, len(found))
     every = np.arange(len(found))
     at = [curve.threshold(level) for level in levels]

@@ -17,10 +17,9 @@ from surerec._words import DAY
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
+    from surerec._progress import Bar
     from surerec.interactions import Interactions
     from surerec.measures.learned._features import Features
 
@@ -208,7 +207,7 @@ def make_examples(
     training_users: TrainingUsers,
     users: NDArray[np.int64],
     sampling: Sampling,
-    advance: Callable[[float], None],
+    advance: Bar,
 ) -> list[Examples]:
     """Draw examples from users; the user codes seed the draws.
 
@@ -220,8 +219,8 @@ def make_examples(
         Codes of the users.
     sampling : Sampling
         How to draw.
-    advance : callable
-        Called with the number of users done.
+    advance : Bar
+        Advances by 1 in all.
     """
 
     def some(start: int) -> list[Examples]:
@@ -229,11 +228,9 @@ def make_examples(
         with one_thread():
             return [each for user in block for each in _of_user(training_users, user, sampling)]
 
-    parts: list[Examples] = []
-    for found in run_blocks(some, range(0, len(users), _USERS_AT_ONCE)):
-        parts += found
-        advance(_USERS_AT_ONCE)
-    return parts
+    blocks = range(0, len(users), _USERS_AT_ONCE)
+    results = advance.through(run_blocks(some, blocks), len(blocks))
+    return [each for found in results for each in found]
 
 
 def _of_user(training_users: TrainingUsers, user: int, sampling: Sampling) -> list[Examples]:

@@ -25,8 +25,6 @@ from surerec.measures.learned._examples import (
 from surerec.measures.learned._features import EXTRAS, Features, describe_features
 from surerec.measures.learned._training import (
     COMPONENTS,
-    LARGE,
-    SMALL,
     SelectedComponents,
     draw_validation_users,
     train_best,
@@ -49,6 +47,7 @@ _SHORTEST: Final = 5
 """Items of the shortest profile that is trained on."""
 N_FOLDS: Final = 4
 """With 4 folds, the features of examples are computed from half of the users."""
+_TREES: Final = 5  # progress of a fold's trees; that of its examples for another fold is 1
 
 
 @dataclass(frozen=True)
@@ -139,15 +138,21 @@ class LearnedModel:
         )
         selected = SelectedComponents.of(components, is_short=target.is_short)
         fold_of = assign_folds(statistics.n_users, n_folds, random_state)
-        n_each = min(most_users, statistics.n_users)
-        with progress("Training", total=n_folds * (n_each + SMALL.most + LARGE.most)) as advance:
+        # Of each pair of folds, counts and the examples of either fold; of each fold, trees.
+        total = 3 * n_folds * (n_folds - 1) / 2 + _TREES * n_folds
+        with progress("Training", total) as advance:
             drawn = _draw_examples(
                 statistics, profiles, fold_of, most_users, sampling, selected, advance
             )
-            advance.describe(f"Training: trees of {n_folds} folds")
-            trained = list(
-                run_blocks(lambda each: train_best(*each, selected, random_state, advance), drawn)
-            )
+
+            def train(fold: int) -> TrainedTrees:
+                def describe(doing: str) -> None:
+                    advance.describe(f"Training: {doing} (fold {fold + 1} of {n_folds})")
+
+                return train_best(*drawn[fold], selected, random_state, describe)
+
+            results = run_blocks(train, range(n_folds))
+            trained = [*advance.through(results, n_folds, _TREES * n_folds)]
         names = _used_features(trained)
         offered = [*describe_features(selected.offered)]
         folds = [_renumber_features(each.text, offered, names) for each in trained]
@@ -245,10 +250,11 @@ def _draw_examples(
     validation: list[list[ValidationUser]] = [[] for _ in range(n_folds)]
     pairs = list(combinations(range(n_folds), 2))
     for place, pair in enumerate(pairs, start=1):
-        advance.describe(f"Training: pair {place} of {len(pairs)}")
+        advance.describe(f"Training: examples of pair {place} of {len(pairs)}")
         others = interactions.only(np.repeat(~np.isin(fold_of, pair), lengths))
         counted = count_like(statistics, others)
         features = _features(counted, selected.offered, sampling.random_state)
+        advance(1)
         training_users = TrainingUsers.of(features, interactions)
         for trees, fold in (pair, pair[::-1]):
             users = chosen[trees][fold_of[chosen[trees]] == fold]

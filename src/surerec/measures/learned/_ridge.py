@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from ctypes import CFUNCTYPE, byref, c_char_p, c_int64, c_void_p
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numba import njit
+from numba.extending import get_cython_function_address
 
 from surerec._grouping import group_rows
 from surerec._memory import available_memory
+from surerec._progress import progress
 from surerec._threads import run_blocks
 from surerec._words import in_bytes
 from surerec.precedence import Spans
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
     Table = tuple[NDArray[np.int64], NDArray[np.float64]]
 
+Number = TypeVar("Number", np.float32, np.float64)
 
 MOST_ITEMS: Final = 10_000
 """Maximum number of items, the most popular ones (800 MB); the others score 0."""
@@ -114,6 +118,7 @@ class Ridge(BaseRidge):
     """
 
     @classmethod
+    @progress("Fitting a ridge regression", None)
     def fit(
         cls, interactions: Interactions, strength: float = 1.5, most_items: int = MOST_ITEMS
     ) -> Ridge:
@@ -169,6 +174,7 @@ class ForwardRidge(BaseRidge):
     weights: NDArray[np.float64]
 
     @classmethod
+    @progress("Fitting a ridge regression from past to future", None)
     def fit(
         cls, interactions: Interactions, strength: float = 0.5, most_items: int = MOST_FORWARD_ITEMS
     ) -> ForwardRidge:
@@ -276,8 +282,6 @@ def _inverse(
 
     Profile u of X is ``items[starts[u]:starts[u + 1]]``.
     """
-    from scipy import linalg  # noqa: PLC0415  # slow to import, and not needed by other measures
-
     lengths = np.diff(starts)
     begins, ends = np.repeat(starts[:-1], lengths), np.repeat(starts[1:], lengths)
     offsets, places = group_rows(items, n_items)
@@ -290,11 +294,23 @@ def _inverse(
 
     list(run_blocks(fill, range(0, n_kept, _ROWS_AT_ONCE)))
     gram.flat[:: n_kept + 1] += penalty
-    factor = linalg.cholesky(gram, lower=True, overwrite_a=True, check_finite=False)
-    inverse, failed = linalg.lapack.dpotri(factor, lower=True, overwrite_c=True)
-    assert not failed  # noqa: S101  # a positive definite matrix has an inverse
-    inverse += np.tril(inverse, -1).T
-    return np.ascontiguousarray(inverse)
+    return invert(gram)
+
+
+def invert(gram: NDArray[Number]) -> NDArray[Number]:
+    """Return the inverse of a symmetric positive definite matrix, which is overwritten.
+
+    scipy's functions hold the GIL. For half a minute, no bar would move and no server would answer.
+    """
+    kind, n, failed = "ds"[gram.itemsize == 4], c_int64(len(gram)), c_int64()  # noqa: PLR2004
+    for name in (f"{kind}potrf", f"{kind}potri"):
+        address = get_cython_function_address("scipy.linalg.cython_lapack", name)
+        call = CFUNCTYPE(None, c_char_p, *[c_void_p] * 4)(address)
+        call(b"L", byref(n), gram.ctypes.data, byref(n), byref(failed))
+        assert not failed.value  # noqa: S101  # a positive definite matrix has an inverse
+    inverse = np.triu(gram)  # LAPACK's lower triangle, as its columns are our rows
+    inverse += np.triu(gram, 1).T
+    return inverse
 
 
 def sum_tables(

@@ -15,8 +15,9 @@ from numba import njit
 
 from surerec._grouping import group_rows
 from surerec._memory import available_memory
+from surerec._progress import progress
 from surerec._threads import run_blocks
-from surerec.measures.learned._ridge import BaseRidge, sum_tables, whole_classes
+from surerec.measures.learned._ridge import BaseRidge, invert, sum_tables, whole_classes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -86,6 +87,7 @@ class SequentialRidge(BaseRidge):
     decay: Decay = SHORT
 
     @classmethod
+    @progress("Fitting a ridge regression of the next items", None)
     def fit(
         cls,
         interactions: Interactions,
@@ -106,18 +108,13 @@ class SequentialRidge(BaseRidge):
         decay : Decay, optional
             Weights of past and next items.
         """
-        from scipy import linalg  # noqa: PLC0415  # slow to import, and not needed by other measures
-
         most_fitting = int((available_memory() // 24) ** 0.5)  # four matrices, and a reserve
         n_items = whole_classes(interactions, min(most_items, most_fitting))
         gram, cross, outputs = _products(interactions, decay, n_items)
         penalty = STRENGTHS[decay] if strength is None else strength
         gram.flat[:: n_items + 1] += penalty * interactions.n_users
-        factor = linalg.cholesky(gram, lower=True, overwrite_a=True, check_finite=False)
-        inverse, failed = linalg.lapack.spotri(factor, lower=True, overwrite_c=True)
-        assert not failed  # noqa: S101  # a positive definite matrix has an inverse
-        inverse += np.tril(inverse, -1).T
-        return cls(np.ascontiguousarray(inverse), inverse @ cross, outputs, decay)
+        inverse = invert(gram)
+        return cls(inverse, inverse @ cross, outputs, decay)
 
     def _expected(
         self, queries: Sequence[RidgeQuery], columns: NDArray[np.int64] | None

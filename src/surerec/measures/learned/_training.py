@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from surerec._progress import progress
 from surerec._threads import one_thread, run_blocks
 from surerec.errors import InputError
 from surerec.measures.learned._examples import MOST_VALIDATION_USERS, log_odds
@@ -124,7 +125,6 @@ class BinnedExamples:
         columns: NDArray[np.int64],
         settings: TreeSettings,
         random_state: int,
-        advance: Callable[[float], None] = lambda _: None,
     ) -> str:
         """Train trees and return their text.
 
@@ -136,8 +136,6 @@ class BinnedExamples:
             Size and number of the trees.
         random_state : int
             Seed of the sampling.
-        advance : callable, optional
-            Called after each tree.
         """
         lightgbm = _lightgbm()
         # With little data, large leaves would allow no split at all. For short horizons few of the
@@ -149,13 +147,15 @@ class BinnedExamples:
         )
         if len(columns) < len(self.feature_names):
             params["interaction_constraints"] = [columns.tolist()]  # excludes all other features
-        booster = lightgbm.train(
-            params,
-            self.train_set,
-            settings.most,
-            valid_sets=[self.validation_set],
-            callbacks=[lightgbm.early_stopping(_PATIENCE, verbose=False), lambda _: advance(1)],
-        )
+        stop = lightgbm.early_stopping(_PATIENCE, verbose=False)
+        with progress("Adding trees, at most", settings.most, unit="trees") as advance:
+            booster = lightgbm.train(
+                params,
+                self.train_set,
+                settings.most,
+                valid_sets=[self.validation_set],
+                callbacks=[stop, lambda _: advance(1)],
+            )
         text: str = booster.model_to_string(num_iteration=booster.best_iteration)
         return text
 
@@ -316,7 +316,9 @@ def draw_validation_users(
             found = features.of(known)
         return [ValidationUser(found, features.statistics.items_outside(known), after)]
 
-    return [each for found in run_blocks(load, chosen.tolist()) for each in found]
+    with progress("Drawing validation users", len(chosen), unit="users") as advance:
+        results = advance.through(run_blocks(load, chosen.tolist()), len(chosen), len(chosen))
+        return [each for found in results for each in found]
 
 
 def train_best(
@@ -324,7 +326,7 @@ def train_best(
     validation: Sequence[ValidationUser],
     selected: SelectedComponents,
     random_state: int,
-    advance: Callable[[float], None],
+    describe: Callable[[str], None],
 ) -> TrainedTrees:
     """Train trees with the given components, or with those that validation users gain by.
 
@@ -336,9 +338,10 @@ def train_best(
         validation = []
     binned = BinnedExamples.of(examples, [*describe_features(selected.offered)])
     if validation:
-        selected = _select_features(binned, validation, selected, random_state)
+        selected = _select_features(binned, validation, selected, random_state, describe)
     sizes = [SMALL, LARGE] if validation or LARGER in selected.names else [SMALL]
-    texts = [binned.train(selected.columns(), size, random_state, advance) for size in sizes]
+    describe("small and larger trees" if len(sizes) > 1 else "trees")
+    texts = [binned.train(selected.columns(), size, random_state) for size in sizes]
     small = TrainedTrees(texts[0], binned.intercept, selected)
     if len(sizes) == 1:
         return small
@@ -355,6 +358,7 @@ def _select_features(
     validation: Sequence[ValidationUser],
     selected: SelectedComponents,
     random_state: int,
+    describe: Callable[[str], None],
 ) -> SelectedComponents:
     """Return the features that validation users gain by, each beside those selected before."""
     some = binned.of_users(_COMPARED)
@@ -363,8 +367,10 @@ def _select_features(
         text = some.train(selected.columns(), QUICK, random_state)
         return _rank(validation, TrainedTrees(text, some.intercept, selected))
 
+    describe("comparing features")
     before = ranks(selected)
     for name in selected.offered:
+        describe(f"comparing '{name}'")
         after = ranks(replace(selected, names=(*selected.names, name)))
         selected = selected.with_trial(name, *_gain(before, after, random_state))
         before = after if name in selected.names else before
@@ -390,7 +396,9 @@ def _rank(validation: Sequence[ValidationUser], trained: TrainedTrees) -> _Valid
         shares = (probabilities / probabilities[user.candidates].sum()).astype(np.float32)
         return np.sort(shares[user.candidates]), shares[user.consumed]
 
-    both = [shares_of(user) for user in validation]
+    n = len(validation)
+    with progress("Ranking validation users", n, unit="users") as advance:
+        both = [*advance.through(map(shares_of, validation), n, n)]
     return _ValidationRanks([each for each, _ in both], [consumed for _, consumed in both])
 
 
