@@ -336,8 +336,11 @@ class LearnedMeasure(Measure):
 
 
 def _sequential(arrays: Mapping[str, NDArray[Any]]) -> list[SequentialRidge]:
-    parts = [arrays[name] for name in _SEQUENCES]
-    return [SequentialRidge(*parts[3 * k : 3 * k + 3], each) for k, each in enumerate(STRENGTHS)]
+    found = []
+    for k, decay in enumerate(STRENGTHS):
+        inverse, weights, outputs = (arrays[f"sequence_{k}_{name}"] for name in _SEQUENCE)
+        found.append(SequentialRidge(inverse, weights, outputs, decay))
+    return found
 
 
 def _check_horizon(params: dict[str, Any], n_folds: int) -> bool:

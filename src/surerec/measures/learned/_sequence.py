@@ -218,8 +218,8 @@ def _systems(
     left, found = np.eye(len(inputs)), np.empty((len(weights), len(inputs)))
     for t in range(len(inputs)):
         products[:] = 0.0
-        for j in np.flatnonzero(inputs[t]):
-            _add(inputs[t, j], among[j], products)
+        for place in np.flatnonzero(inputs[t]):
+            _add(inputs[t, place], among[place], products)
         for other in range(t + 1):
             left[t, other] -= _dot(products, inputs[other])
         for w in range(len(weights)):
