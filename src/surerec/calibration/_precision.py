@@ -104,11 +104,8 @@ class PrecisionAssessment(Assessment):
     precision: float
     own: int | None
     """The user's place among the calibration users of the segment."""
-
-    @property
-    def highest_confidence(self) -> float:
-        """Always 1, as a precision that cannot be reached raises an error."""
-        return 1.0
+    highest_confidence = 1.0
+    """As a precision that cannot be reached raises an error."""
 
     def passed(self, significance: float) -> Passed | None:
         """Return the tested threshold; None if it passes only with this user's own outcomes."""

@@ -215,12 +215,12 @@ class UserCalibration(Calibration):
         return replace(self, users=self.users.without(place), probabilities=kept)
 
     @property
-    def covers(self) -> str:
+    def covers(self) -> str:  # type: ignore[override]
         """Who is covered, as text."""
         return self.coverage.users
 
     @property
-    def assumes(self) -> str:
+    def assumes(self) -> str:  # type: ignore[override]
         """What is assumed besides exchangeable users, as text; empty if nothing."""
         return self.coverage.assumes
 

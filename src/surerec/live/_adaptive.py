@@ -51,11 +51,8 @@ class AdaptedAssessment(UserAssessment):
     """
 
     adaptive: AdaptiveLevel
-
-    @property
-    def lasts(self) -> bool:
-        """Return False: results must be computed before the next event is ingested."""
-        return False
+    lasts = False
+    """Results must be computed before the next event is ingested."""
 
     @property
     def entry_confidences(self) -> NDArray[np.float64]:
