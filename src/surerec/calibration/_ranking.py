@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration._held_out import Cases
+    from surerec.conformal import RiskCurve
     from surerec.measures import Queries, Query, Scorer
     from surerec.precedence import PrecedenceStatistics
 
@@ -363,6 +364,15 @@ class Outcomes:
             low = np.where(inside, middle + 1, low)
             high = np.where(open_ & ~inside, middle, high)
         return low.astype(np.float64)
+
+    def mean_sizes(
+        self, curve: RiskCurve, threshold: Literal["rank", "score"], significances: Sequence[float]
+    ) -> list[float | None]:
+        """Return the mean set size of all cases at each ε; None where `curve` supports no set."""
+        every, found = np.arange(len(self)), map(curve.threshold, significances)
+        return [
+            float(self.sizes(every, threshold, at).mean()) if at < np.inf else None for at in found
+        ]
 
 
 def observe(
