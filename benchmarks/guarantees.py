@@ -41,9 +41,15 @@ _CUTS: Final[tuple[ThresholdUnit, ...]] = ("rank", "score")
 _SLATE: Final = 10
 
 
+class Popularity(PopularityScorer):
+    """Scores every item by the number of other users who consumed it."""
+
+    leaves_users_out = True  # declared by the class, before it is fitted
+
+
 def recipe_of(name: str) -> Measure:
     """Return the recipe of a measure, or of "popularity"."""
-    return OwnMeasure(PopularityScorer) if name == "popularity" else as_measure(name)
+    return OwnMeasure(Popularity) if name == "popularity" else as_measure(name)
 
 
 class Study:
