@@ -160,7 +160,6 @@ class ListsAdapter(Adapter):
     knows_all = True
     is_partial = True
     stored = short_name = "lists"
-    own_name = "the model of these lists"
     covered_users = "users who have a list"
 
     def __init__(self, lists: ScoredLists) -> None:
@@ -169,6 +168,11 @@ class ListsAdapter(Adapter):
         self.users = lists.users
         self.lacking = f"not in the user's list ({lists.lengths()})"
         self.complete: Callable[[int], NDArray[np.float64]] | None = None
+
+    @property
+    def own_name(self) -> str:
+        """Name of the model within sentences."""
+        return "the model of these lists"
 
     def check_fitted(self) -> None:
         """Accept, as lists need no fit."""

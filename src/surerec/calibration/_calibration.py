@@ -135,8 +135,11 @@ class ItemAssessment(Assessment):
     """p-values with ties broken at random, if requested."""
     rises_with_score: bool = True
     """Whether p-values never fall as the score rises."""
-    lasts = True
-    """As it owns its arrays."""
+
+    @property
+    def lasts(self) -> bool:
+        """Always True, as it owns its arrays."""
+        return True
 
     @property
     def key(self) -> NDArray[np.float64]:
@@ -273,10 +276,6 @@ class Calibration(ABC):
     """Text for the held-out interactions, if neither horizon nor window describes them."""
     valid_until: int | None = None
     """The time until which the calibration holds; None if unlimited."""
-    covers: str = "users"
-    """Who is covered, as text."""
-    assumes: str = ""
-    """What is assumed besides exchangeable users, as text; empty if nothing."""
     min_history: int
     """User-level calibrations do not cover users with fewer known items."""
     unadapted: str = ""
@@ -297,6 +296,16 @@ class Calibration(ABC):
     def headline(self, confidence: float) -> str:  # noqa: ARG002
         """Return a short description of the guarantee, without the assumption."""
         return "ranks items, without a guarantee"
+
+    @property
+    def covers(self) -> str:
+        """Who is covered, as text."""
+        return "users"
+
+    @property
+    def assumes(self) -> str:
+        """What is assumed besides exchangeable users, as text; empty if nothing."""
+        return ""
 
     def gap(self, scorer: Scorer, query: Query) -> str:  # noqa: ARG002
         """Return why the guarantee does not cover a user; empty if it does."""

@@ -107,10 +107,13 @@ class SplitCalibration(Calibration):
     features = frozenset({"confidence", "levels"})
     based_on: ClassVar[str]
     """The name of the items that p-values are based on."""
-    note = ""
-    """What a guarantee depends on, as a sentence."""
 
     train_share: float = 0.5
+
+    @property
+    def note(self) -> str:
+        """What a guarantee depends on, as a sentence."""
+        return ""
 
     def splitting(self, train_share: float) -> Self:
         """Return the calibration that splits a history elsewhere."""
@@ -295,7 +298,7 @@ class TransductiveCalibration(SplitCalibration):
     plain: bool
 
     @property
-    def note(self) -> str:  # type: ignore[override]
+    def note(self) -> str:
         """The step that lacks a proof, as a sentence."""
         return f"Validity of the {self.aggregate} over later items is not proven."
 

@@ -104,8 +104,11 @@ class PrecisionAssessment(Assessment):
     precision: float
     own: int | None
     """The user's place among the calibration users of the segment."""
-    highest_confidence = 1.0
-    """As a precision that cannot be reached raises an error."""
+
+    @property
+    def highest_confidence(self) -> float:
+        """Always 1, as a precision that cannot be reached raises an error."""
+        return 1.0
 
     def passed(self, significance: float) -> Passed | None:
         """Return the tested threshold; None if it passes only with this user's own outcomes."""

@@ -215,12 +215,12 @@ class UserCalibration(Calibration):
         return replace(self, users=self.users.without(place), probabilities=kept)
 
     @property
-    def covers(self) -> str:  # type: ignore[override]
+    def covers(self) -> str:
         """Who is covered, as text."""
         return self.coverage.users
 
     @property
-    def assumes(self) -> str:  # type: ignore[override]
+    def assumes(self) -> str:
         """What is assumed besides exchangeable users, as text; empty if nothing."""
         return self.coverage.assumes
 

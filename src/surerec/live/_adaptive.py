@@ -51,8 +51,11 @@ class AdaptedAssessment(UserAssessment):
     """
 
     adaptive: AdaptiveLevel
-    lasts = False
-    """Results must be computed before the next event is ingested."""
+
+    @property
+    def lasts(self) -> bool:
+        """Return False: results must be computed before the next event is ingested."""
+        return False
 
     @property
     def entry_confidences(self) -> NDArray[np.float64]:

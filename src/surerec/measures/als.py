@@ -417,7 +417,6 @@ class AlsScorer(Scorer):
     (60,)
     """
 
-    name = "als"
     leaves_users_out = True
     checked = True
     unit = "preference"
@@ -430,6 +429,11 @@ class AlsScorer(Scorer):
             )
         self.statistics = statistics
         self.factors = factors
+
+    @property
+    def name(self) -> str:
+        """Name of the measure."""
+        return "als"
 
     def score_query(self, query: Query) -> NDArray[np.float64]:
         """Score every item: about 1 for items that the user will consume, about 0 for others.
