@@ -146,7 +146,7 @@ def main() -> None:
     """Run the child."""
     contestant, options, result = sys.argv[1:]
     module, _, function = contestant.partition(":")
-    package = "benchmarks" if module in {"data", "films"} else "benchmarks.contestants"
+    package = "benchmarks" if module == "data" else "benchmarks.contestants"
     figures = getattr(import_module(f"{package}.{module}"), function)(**json.loads(options))
     report = {"figures": figures, "peak": peak_memory()}
     Path(result).write_text(json.dumps(report))

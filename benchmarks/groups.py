@@ -76,11 +76,9 @@ def made(name: str, measure: str, horizon: float, n_splits: int, by: list[str]) 
                 observe_groups(scorer, statistics, cases, groups, find_aggregation(name))
                 for name in by
             ]
-            alone = RiskCurve.of_shares(
-                found[0].own_ranks,
-                np.unique(found[0].owners * size + found[0].places, return_inverse=True)[1],
-                len(np.unique(found[0].owners * size + found[0].places)),
-            )
+            codes = found[0].owners * size + found[0].places
+            members, owners = np.unique(codes, return_inverse=True)
+            alone = RiskCurve.of_shares(found[0].own_ranks, owners, len(members))
             cells = [f"{e:g}: {divided(alone, e, n_splits)[1]:,.0f}" for e in EPSILONS]
             print(f"| {size} {formed} | a member alone | | | | {', '.join(cells)} |")
             for guarantee in GROUP_GUARANTEE_KINDS.values():
@@ -126,10 +124,8 @@ class Given:
 
         split = [line.split() for line in (folder / "groupMember.txt").read_text().splitlines()]
         self.members = {int(g): [int(m) for m in members.split(",")] for g, members in split}
-        users, consumed = (
-            _rows(folder / "userRatingTrain.txt"),
-            _rows(folder / "groupRatingTrain.txt"),
-        )
+        users = _rows(folder / "userRatingTrain.txt")
+        consumed = _rows(folder / "groupRatingTrain.txt")
         self.test = _rows(folder / "groupRatingTest.txt")
         known = set(map(tuple, consumed.tolist()))
         new = [row for row in dict.fromkeys(map(tuple, self.test.tolist())) if row not in known]

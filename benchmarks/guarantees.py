@@ -26,7 +26,7 @@ from surerec.evaluation import (
     new_user_test,
     risk_curve,
 )
-from surerec.measures import OwnMeasure, Query, Scorer, as_measure
+from surerec.measures import OwnMeasure, PopularityScorer, Query, as_measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,28 +35,16 @@ if TYPE_CHECKING:
 
     from surerec.calibration import Horizon, Outcomes, ThresholdUnit
     from surerec.measures import Measure
-    from surerec.precedence import PrecedenceStatistics
 
 _MISSES: Final = (0.1, 0.3, 0.5)
 _CUTS: Final[tuple[ThresholdUnit, ...]] = ("rank", "score")
 _SLATE: Final = 10
 
 
-class Popularity(Scorer):
+class Popularity(PopularityScorer):
     """Scores every item by the number of other users who consumed it."""
 
-    leaves_users_out = True
-    checked = True
-
-    def __init__(self, statistics: PrecedenceStatistics) -> None:
-        self._statistics = statistics
-
-    def score_query(self, query: Query) -> NDArray[np.float64]:
-        """Score every item, the same for every user; see :class:`surerec.measures.Scorer`."""
-        support = self._statistics.support.astype(np.float64)
-        for user in query.users:
-            support[self._statistics.consumed_by(user)[0]] -= 1
-        return support
+    leaves_users_out = True  # declared by the class, before it is fitted
 
 
 def recipe_of(name: str) -> Measure:

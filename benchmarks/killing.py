@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import surerec as sr
-from benchmarks.serving_processes import family
+from benchmarks.serving_processes import family, is_running
 from surerec.live import Live
 from surerec.measures import Query, as_measure
 
@@ -99,7 +99,7 @@ class _Server:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
         self._process.wait()
-        while any(_runs(process) for process in processes):
+        while any(map(is_running, processes)):
             time.sleep(0.001)
 
     def send(self, events: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
@@ -119,14 +119,6 @@ class _Server:
             raise
         except (OSError, HTTPException, ValueError):  # disconnected, possibly within a response
             return None
-
-
-def _runs(process: int) -> bool:
-    """Return whether a process is running and not a zombie."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def _stream(n_events: int, random_state: int) -> tuple[sr.Interactions, list[dict[str, Any]]]:

@@ -284,24 +284,23 @@ class Judge:
                 ("implicit", "implicit K=100"),
                 ("implicit-als", "implicit ALS 64"),
             ):
-                rates = [self._figure(f"many/{who}", "users_per_second") for who in (name, peer)]
-                times = [None if rate is None else 1e6 / rate for rate in rates]
                 bar = _MANY_USERS[name] if peer == "implicit" else None
-                pair = (times[0], times[1])
                 what = f"{name}, time per user against {target}"
-                found.append(self._at_most(group, what, pair, "µs", bar))
+                found.append(self._per_user(group, what, (f"many/{name}", f"many/{peer}"), bar))
         for jobs, words in (
             ("many", group),
             ("many-20", f"Batch of 20, {self.size(self.real_data)}"),
         ):
-            rates = [
-                self._figure(f"{jobs}/{who}", "users_per_second")
-                for who in ("population-CM12", "CM12")
-            ]
-            times = [None if rate is None else 1e6 / rate for rate in rates]
             what = "CM12 over users, time per user against p-values"
-            found.append(self._at_most(words, what, (times[0], times[1]), "µs", _OVER_USERS))
+            keys = f"{jobs}/population-CM12", f"{jobs}/CM12"
+            found.append(self._per_user(words, what, keys, _OVER_USERS))
         return found
+
+    def _per_user(self, group: str, what: str, keys: tuple[str, str], bar: float | None) -> Line:
+        """Compare the times per user of two batches."""
+        rates = (self._figure(key, "users_per_second") for key in keys)
+        ours, peer = (None if rate is None else 1e6 / rate for rate in rates)
+        return self._at_most(group, what, (ours, peer), "µs", bar)
 
     @property
     def real_data(self) -> str:

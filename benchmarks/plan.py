@@ -119,7 +119,7 @@ def inputs(scale: Scale, folder: Path) -> list[Job]:
     read = [
         Job(
             f"input/{name}",
-            "films:write_films",
+            "data:write_films",
             {"folder": str(folder / name), "n_files": n_files, "n_rows": n_rows},
         )
         for name, (n_files, n_rows) in folders.items()
@@ -127,7 +127,7 @@ def inputs(scale: Scale, folder: Path) -> list[Job]:
     if scale.curve:
         users, items, rows = scale.long_file
         options = {"folder": str(folder / LONG_FILE), "n_users": users, "n_items": items}
-        read.append(Job(f"input/{LONG_FILE}", "films:write_rows", options | {"n_rows": rows}))
+        read.append(Job(f"input/{LONG_FILE}", "data:write_rows", options | {"n_rows": rows}))
     return read + [
         Job(
             f"input/{name}",
@@ -151,7 +151,7 @@ def jobs(scale: Scale, folder: Path, limits: Limits) -> list[Job]:
     if scale.learned_data:
         options = {"n_users": scale.n_users, "n_warm": scale.n_warm, "repeats": scale.repeats}
         options |= {"folder": str(folder / scale.learned_data)}
-        found.append(Job("learned/answers", "ours_learned:answer", options))
+        found.append(Job("learned/answers", "ours_answering:learned_answers", options))
     found += _numbers(scale)
     found += _reading(scale, folder)
     return found + _large(scale, folder)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from benchmarks.serving_clients import Answer, Expected, garbage, load, timings
+from benchmarks.serving_clients import Answer, Expected, garbage, load, some_users, timings
 from benchmarks.serving_processes import Bare, Served
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ import surerec as sr
 
 _CONNECTIONS = (1, 8, 64)
 _BAR_MS = 3.0
-_N_USERS = 200
 _PATIENCE = 120.0
 
 
@@ -63,7 +62,7 @@ def _settings() -> Namespace:
 def _load(folder: Path, settings: Namespace) -> list[dict[str, Any]]:
     """Compare our answers with a bare FastAPI endpoint that sends as many bytes."""
     rows = []
-    user = _users(folder)[10]
+    user = some_users(folder)[10]
     bodies = {"20 best": {"user": user, "k": 20}, "whole set": {"user": user}}
     for what, body in bodies.items():
         content = json.dumps({**body, "confidence": 0.9}).encode()
@@ -101,7 +100,7 @@ def _faults(folder: Path, settings: Namespace) -> list[dict[str, Any]]:
     for what, happens in scenarios.items():
         with Served(folder, settings.workers) as server:
             expected.add(folder)
-            answers = asyncio.run(_while(server, happens, _users(folder)))
+            answers = asyncio.run(_while(server, happens, some_users(folder)))
             back = server.ready_workers() == settings.workers
         rows.append({"while": what, "workers back": back, **expected.judge(answers)})
     return rows
@@ -158,12 +157,6 @@ def _everything(folder: Path, expected: Expected) -> Callable[[Served], Awaitabl
         await asyncio.gather(_kill(server), swap(server), garbage(server, may_die=True))
 
     return all_at_once
-
-
-def _users(folder: Path) -> list[Any]:
-    interactions = sr.load(folder, verify=False).statistics_.interactions
-    assert interactions is not None
-    return interactions.users.ids.head(_N_USERS).to_list()
 
 
 def _show_load(rows: list[dict[str, Any]]) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _UNITS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 _K = 10
+_N_USERS = 200
 
 
 def timings(url: str, body: bytes, n_connections: int, seconds: float) -> dict[str, float]:
@@ -83,6 +84,12 @@ async def _ask_for(url: str, body: bytes, n_connections: int, seconds: float) ->
     p50, p99 = np.percentile(consumed, [50, 99]) * 1000
     rate = len(consumed) / seconds
     return {"rate": rate, "p50": float(p50), "p99": float(p99), "refused": 0.0}
+
+
+def some_users(folder: Path) -> list[Any]:
+    """Return the first users of the model in a folder."""
+    users = sr.load(folder, verify=False).statistics_.interactions.users
+    return users.ids.head(_N_USERS).to_list()
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,9 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import httpx
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 _BARE = """
 import os, signal, socket, sys
@@ -63,6 +60,14 @@ def family(process: int) -> list[int]:
     return [process, *(each for child in children for each in family(child))]
 
 
+def is_running(process: int) -> bool:
+    """Return whether a process is running and not a zombie."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def resident_bytes(process: int) -> int:
     """Return the resident memory of a process and its descendants, shared pages included."""
     pages = 0
@@ -91,12 +96,7 @@ class _Process:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.process.terminate()
         self.process.wait(40)
         self._folder.cleanup()

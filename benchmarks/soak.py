@@ -24,12 +24,11 @@ import httpx
 import numpy as np
 
 import surerec as sr
-from benchmarks.serving_clients import Answer, Expected, garbage, load
+from benchmarks.serving_clients import Answer, Expected, garbage, load, some_users
 from benchmarks.serving_processes import Served, family, open_files, resident_bytes
 
 _WORKERS = 2
 _CONNECTIONS = 8
-_N_USERS = 200
 _ROUND = 12.0  # seconds
 _PATIENCE = 120.0
 _MEASURES = ("CM3", "CM7", "CM12")
@@ -55,16 +54,10 @@ class Figures:
 
     def sample(self, begin: float, server: Served) -> None:
         """Sample all processes of the server."""
-        process = server.process.pid
-        alone = int(Path(f"/proc/{process}/statm").read_text().split()[1])
-        self.samples.append(
-            (
-                (time.monotonic() - begin) / 60,
-                resident_bytes(process),
-                alone * os.sysconf("SC_PAGE_SIZE"),
-                open_files(process),
-            )
-        )
+        process, minutes = server.process.pid, (time.monotonic() - begin) / 60
+        pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+        alone = pages * os.sysconf("SC_PAGE_SIZE")
+        self.samples.append((minutes, resident_bytes(process), alone, open_files(process)))
 
     def is_flat(self) -> bool:
         """Return whether memory and open files are stable after the first round."""
@@ -104,9 +97,7 @@ def _settings() -> Namespace:
 async def _soak(folder: Path, settings: Namespace) -> tuple[Figures, bool]:
     figures, expected, rng = Figures(), Expected(), random.Random(settings.random_state)  # noqa: S311
     expected.add(folder)
-    interactions = sr.load(folder).statistics_.interactions
-    assert interactions is not None
-    users = interactions.users.ids.head(_N_USERS).to_list()
+    users = some_users(folder)
     with Served(folder, _WORKERS, "--log-level", "warning") as server:
         begin, number = time.monotonic(), 0
         while time.monotonic() < begin + 60 * settings.minutes:
@@ -132,17 +123,14 @@ async def _round(
     end = asyncio.Event()
     asking = asyncio.create_task(load(server.url, users, end, n_connections=_CONNECTIONS))
 
-    async def happens() -> None:
-        await asyncio.gather(
-            _swap(server, folder, expected, _MEASURES[number % len(_MEASURES)]),
-            _kill(server, rng) if number % 2 else asyncio.sleep(0),
-            garbage(server, may_die=True),
-            asyncio.sleep(_ROUND),
-        )
-
     try:
         async with asyncio.timeout(_PATIENCE):
-            await happens()
+            await asyncio.gather(
+                _swap(server, folder, expected, _MEASURES[number % len(_MEASURES)]),
+                _kill(server, rng) if number % 2 else asyncio.sleep(0),
+                garbage(server, may_die=True),
+                asyncio.sleep(_ROUND),
+            )
     finally:
         end.set()
         answers = await asking

@@ -26,6 +26,7 @@ import numpy as np
 import polars as pl
 
 import surerec as sr
+from benchmarks.new_users import markdown
 from surerec._words import in_bytes
 from surerec.spark import Counting, fit_spark, read_frame, spark_session
 from surerec.spark._session import run_numbered
@@ -174,13 +175,10 @@ def self_join(cluster: Cluster, case: Case, limit: float) -> tuple[Run | None, b
     with pairs as (
       select a.item_id as i, b.item_id as h, count(*) as n
       from {rows} a join {rows} b on a.user_id = b.user_id
-      where (a.datetime, a.row) < (b.datetime, b.row)
+      where a.datetime < b.datetime or (a.datetime = b.datetime and a.row < b.row)
       group by a.item_id, b.item_id
     ) select count(*) as pairs, sum(n) as total from pairs
-    """.replace(
-        "(a.datetime, a.row) < (b.datetime, b.row)",
-        "a.datetime < b.datetime or (a.datetime = b.datetime and a.row < b.row)",
-    )
+    """
     context = cluster.spark.sparkContext
     stop = threading.Timer(limit, context.cancelAllJobs)
     stop.start()
@@ -220,11 +218,7 @@ def kill_in_mid_count(cluster: Cluster, case: Case, folder: Path) -> tuple[Run, 
 
 
 def table(title: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    print(f"\n## {title}\n")
-    print("| " + " | ".join(head) + " |")
-    print("|" + "---|" * len(head))
-    for row in rows:
-        print("| " + " | ".join(row) + " |")
+    print(f"\n## {title}\n\n{markdown(head, rows)}")
 
 
 def fit_often(cluster: Cluster, case: Case, folder: Path, repeats: int) -> tuple[Run, str, bool]:

@@ -39,7 +39,6 @@ def compare(data: str, confidence: float, rounds: int = 3) -> tuple[float, float
         model = AlternatingLeastSquares(64, random_state=0)
     sure = sr.wrap(model, covers="fit").fit(films)
     served = sure.statistics_.interactions
-    assert served is not None
     ones = np.ones(served.n_rows, dtype=np.float32)
     consumed = csr_matrix(
         (ones, served.item_codes.astype(np.int32), served.offsets.astype(np.int32)),

@@ -241,13 +241,7 @@ LINES: list[Line] = [
             0.95,
         )
     ),
-    _no_network(
-        _line(
-            "describe",
-            (_DATA,),
-            _READING,
-        )
-    ),
+    _no_network(_line("describe", (_DATA,), _READING)),
     _line("datasets", (), {}),
     _line("datasets fetch", (_one("x", "ml100k", "", "flixster", "🎬"),), {"--force": _FLAG}),
     _line("keys create", (_one("made/keys.json", "other", "log.csv", "no/keys.json"),),

@@ -23,7 +23,7 @@ import httpx
 import polars as pl
 
 import surerec as sr
-from benchmarks.serving_processes import Served, family
+from benchmarks.serving_processes import Served, family, is_running
 from fuzz.tally import Tally
 from surerec.errors import SurerecError
 from surerec.recommenders import load_all
@@ -191,7 +191,7 @@ def _kill_server(work: _Work, rng: random.Random) -> str:
             os.kill(process, signal.SIGKILL)
         if whole:
             server.process.wait(_TIMEOUT)
-            _wait(lambda: not any(map(_is_alive, processes)), "workers survive the supervisor")
+            _wait(lambda: not any(map(is_running, processes)), "workers survive the supervisor")
             port = httpx.URL(server.url).port
             with socket.create_server(("127.0.0.1", int(port or 0)), reuse_port=False):
                 pass  # the port is free again
@@ -213,14 +213,6 @@ def _is_right(url: str, body: dict[str, Any], right: list[Any]) -> bool:
         _check(url, body, right)
         return True
     return False
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
 
 
 def _wait(condition: Callable[[], bool], problem: str) -> None:

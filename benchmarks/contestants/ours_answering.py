@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 import surerec as sr
 from benchmarks.data import profiles
-from benchmarks.material import calibration_and_candidates, rankings
+from benchmarks.inputs import calibration_and_candidates, rankings
 from benchmarks.measuring import best, each, peak_memory, some_users
 from surerec.conformal import p_value_counts, smoothed_p_values
 from surerec.evaluation import ranking_metrics
@@ -89,3 +90,21 @@ def metrics(n_users: int, n_items: int, repeats: int) -> Figures:
 
     seconds, means = best(measure, repeats)
     return {"seconds": seconds, "means": means}
+
+
+def learned_answers(folder: str, n_users: int, n_warm: int, repeats: int) -> Figures:
+    """Time sets of the learned measure for each user, and lists of twenty items for all."""
+    data = profiles(folder)
+    start = time.perf_counter()
+    model = sr.PopulationConformal("learned").fit(data)
+    fitted = time.perf_counter() - start
+    users, ids = some_users(data.n_users, n_users, n_warm), data.users.ids
+    one = each(lambda user: model.recommend(ids[user], confidence=0.9), users, n_warm)
+    queries = ids.gather(users).to_list()
+    seconds, _ = best(lambda: model.recommend_many(queries, confidence=0.9, k=20), repeats)
+    return {
+        "fit_seconds": fitted,
+        "p50_ms": one["p50_ms"],
+        "p99_ms": one["p99_ms"],
+        "ms_per_user": 1000 * seconds / len(queries),
+    }

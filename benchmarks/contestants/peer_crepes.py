@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from crepes.base import ConformalClassifier
 
-from benchmarks.material import calibration_and_candidates
+from benchmarks.inputs import calibration_and_candidates
 from benchmarks.measuring import best
 
 if TYPE_CHECKING:

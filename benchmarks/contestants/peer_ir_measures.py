@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import ir_measures
 from ir_measures import AP, RR, nDCG
 
-from benchmarks.material import rankings
+from benchmarks.inputs import rankings
 from benchmarks.measuring import best
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.material import calibration_and_candidates, rankings
+from benchmarks.inputs import calibration_and_candidates, rankings
 from benchmarks.measuring import best
 
 if TYPE_CHECKING:

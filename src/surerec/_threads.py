@@ -108,13 +108,8 @@ def run_blocks(task: Callable[[Block], Result], blocks: Iterable[Block]) -> Iter
 _kept: dict[str, ThreadPoolExecutor] = {}
 
 
-def _forget_kept() -> None:
-    """Drop the parent's threads, which do not exist in a child process."""
-    _kept.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_kept)
+if hasattr(os, "register_at_fork"):  # the parent's threads do not exist in a child process
+    os.register_at_fork(after_in_child=_kept.clear)
 
 
 _here = local()

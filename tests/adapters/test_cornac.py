@@ -1,5 +1,7 @@
 """Models of Cornac, wrapped: the same scores, and correct declarations of whom they score."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -47,14 +49,7 @@ def fitted(halves):
     quads = [(r["user_id"], r["item_id"], 1.0, t) for r, t in zip(rows, times, strict=True)]
     sessions = [(user, user, item, time) for user, item, _, time in quads]
     data = Dataset.from_uirt(quads), SequentialDataset.from_usit(sessions)
-    models = {}
-
-    def of(name):
-        if name not in models:
-            models[name] = make(name).fit(data[name in NEXT])
-        return models[name]
-
-    return of
+    return cache(lambda name: make(name).fit(data[name in NEXT]))
 
 
 def scored(adapter, past, n=10):

@@ -2,6 +2,7 @@
 
 import warnings
 from datetime import timedelta
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -95,14 +96,7 @@ def named(halves):
 
 @pytest.fixture(scope="module")
 def fitted(dataset):
-    models = {}
-
-    def of(name):
-        if name not in models:
-            models[name] = make(name).fit(dataset)
-        return models[name]
-
-    return of
+    return cache(lambda name: make(name).fit(dataset))
 
 
 def histories_of(dataset, rows):

@@ -220,6 +220,8 @@ class ItemItem:
         return cls(csr_matrix(rows, shape=(n_items, n_items)), arrays["base"])
 
 
+Ids: TypeAlias = "Iterable[Any] | None"
+"""The ids of a model's columns or rows, in order, if they are given."""
 Form: TypeAlias = Factors | ItemItem
 """A model whose scores are a function of its arrays; rows are users, columns are items."""
 FORMS: Final[dict[str, type[Form]]] = {each.stored: each for each in (Factors, ItemItem)}
@@ -465,9 +467,7 @@ class FormAdapter(Adapter):
 
     knows_all = True
 
-    def __init__(
-        self, form: Form, items: Iterable[Any] | None = None, users: Iterable[Any] | None = None
-    ) -> None:
+    def __init__(self, form: Form, items: Ids = None, users: Ids = None) -> None:
         self.model = self.form = form
         self.knows_users, self.folds_in = form.n_users is not None, form.folds_in
         self.is_partial = form.is_partial
@@ -477,7 +477,7 @@ class FormAdapter(Adapter):
             self.users = ids_of(users, form.n_users, "user", self.name)
 
 
-def ids_of(given: Iterable[Any] | None, n: int | None, noun: str, model: str) -> IdMap:
+def ids_of(given: Ids, n: int | None, noun: str, model: str) -> IdMap:
     """Return the given ids of a model's columns or rows, or their numbers by default.
 
     Parameters
@@ -513,7 +513,7 @@ def ids_of(given: Iterable[Any] | None, n: int | None, noun: str, model: str) ->
     return IdMap(ids, noun=noun)
 
 
-def own_ids(own: IdMap, given: Iterable[Any] | None, model: str) -> IdMap:
+def own_ids(own: IdMap, given: Ids, model: str) -> IdMap:
     """Return the ids that a model keeps itself, then further given ids, which it cannot score.
 
     Examples

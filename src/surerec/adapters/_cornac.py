@@ -13,11 +13,11 @@ from surerec.adapters._adapter import Adapter, ItemItem, ids_of, of_copy, own_id
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from surerec.adapters._adapter import Form
+    from surerec.adapters._adapter import Form, Ids
     from surerec.interactions import Interactions
 
 _USES_USER: Final = frozenset({"FPMC"})
@@ -37,12 +37,8 @@ class CornacAdapter(Adapter):
     knows_all = True
     is_partial = True
 
-    def __init__(
-        self,
-        model: Any,
-        items: Iterable[Any] | None = None,
-        users: Iterable[Any] | None = None,  # noqa: ARG002  # the model has them
-    ) -> None:
+    def __init__(self, model: Any, items: Ids = None, users: Ids = None) -> None:  # noqa: ARG002
+        # The users are those of the model.
         if not isinstance(model, Recommender) or isinstance(model, NextBasketRecommender):
             raise InputError(
                 f"{type(model).__name__} of Cornac cannot score items for a user or a history. "

@@ -14,11 +14,11 @@ from surerec.errors import InputError
 from surerec.interactions import IdMap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from surerec.adapters._adapter import Form
+    from surerec.adapters._adapter import Form, Ids
     from surerec.interactions import Interactions
 
 _LEARNED: Final = (
@@ -37,9 +37,7 @@ class ImplicitAdapter(Adapter):
 
     can_fit = True
 
-    def __init__(
-        self, model: Any, items: Iterable[Any] | None = None, users: Iterable[Any] | None = None
-    ) -> None:
+    def __init__(self, model: Any, items: Ids = None, users: Ids = None) -> None:
         self.model = model
         self.knows_users = hasattr(model, "user_factors")
         if not self.knows_users and not hasattr(model, "similarity"):
@@ -114,11 +112,7 @@ class RecToolsAdapter(Adapter):
     is_partial = True
 
     def __init__(
-        self,
-        model: Any,
-        to_form: Callable[[Any], Form],
-        items: Iterable[Any] | None = None,
-        users: Iterable[Any] | None = None,
+        self, model: Any, to_form: Callable[[Any], Form], items: Ids = None, users: Ids = None
     ) -> None:
         self.model = model
         self._to_form = to_form
@@ -137,7 +131,7 @@ class RecToolsAdapter(Adapter):
         elif items is not None:  # the catalogue for the fit of a copy
             self.items = ids_of(_of_map(items, None), None, "item", self.name)
 
-    def _item_ids(self, items: Iterable[Any] | None) -> IdMap:
+    def _item_ids(self, items: Ids) -> IdMap:
         n_items = self.arrays().n_items
         if items is not None and self._to_form is _popular:
             named = ids_of(_of_map(items, None), None, "item", self.name)
@@ -219,9 +213,7 @@ _KINDS: Final[dict[str, Callable[[Any], Form]]] = {
 }
 
 
-def rectools_adapter(
-    model: Any, items: Iterable[Any] | None = None, users: Iterable[Any] | None = None
-) -> RecToolsAdapter:
+def rectools_adapter(model: Any, items: Ids = None, users: Ids = None) -> RecToolsAdapter:
     """Return the adapter for the class of a RecTools model.
 
     Parameters

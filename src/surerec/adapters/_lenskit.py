@@ -16,11 +16,11 @@ from surerec.errors import InputError, NotFittedError
 from surerec.interactions import IdMap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from surerec.adapters._adapter import Form
+    from surerec.adapters._adapter import Form, Ids
     from surerec.interactions import Interactions
 
 _BY_HISTORY: Final = frozenset(
@@ -52,9 +52,7 @@ class LensKitAdapter(Adapter):
     can_fit = True
     is_partial = True
 
-    def __init__(
-        self, model: Any, items: Iterable[Any] | None = None, users: Iterable[Any] | None = None
-    ) -> None:
+    def __init__(self, model: Any, items: Ids = None, users: Ids = None) -> None:
         if not isinstance(model, lenskit.Pipeline) or model.node("scorer", missing=None) is None:
             raise InputError(
                 f"{type(model).__name__} of LensKit cannot score items. Pass a pipeline with a "

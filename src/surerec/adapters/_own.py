@@ -23,10 +23,11 @@ from surerec.measures import Contribution, Query, as_measure, measure_names
 from surerec.precedence import count_precedence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
+    from surerec.adapters._adapter import Ids
     from surerec.interactions import Interactions
     from surerec.precedence import PrecedenceStatistics
 
@@ -49,9 +50,7 @@ class OwnAdapter(Adapter):
     accepts_one: bool | None = None
     """Whether a function accepts one history; None until the first call."""
 
-    def __init__(
-        self, model: Any, items: Iterable[Any] | None = None, users: Iterable[Any] | None = None
-    ) -> None:
+    def __init__(self, model: Any, items: Ids = None, users: Ids = None) -> None:
         self.model = model
         self.is_function = not hasattr(model, "score")
         self.can_fit = not self.is_function and callable(getattr(model, "fit", None))
@@ -315,9 +314,7 @@ The factory is called with a model, items and users.
 """
 
 
-def adapt(
-    model: Any, items: Iterable[Any] | None = None, users: Iterable[Any] | None = None
-) -> Adapter:
+def adapt(model: Any, items: Ids = None, users: Ids = None) -> Adapter:
     """Return the adapter of a model.
 
     Parameters

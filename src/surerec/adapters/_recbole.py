@@ -18,11 +18,11 @@ from surerec.errors import InputError
 from surerec.interactions import IdMap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from surerec.adapters._adapter import Form
+    from surerec.adapters._adapter import Form, Ids
 
 _OF_RATINGS: Final = frozenset({"MacridVAE", "MultiDAE", "MultiVAE", "RecVAE"})
 """Autoencoders that see a user's items only, so that they score histories."""
@@ -41,12 +41,8 @@ class RecBoleAdapter(Adapter):
     knows_all = True
     is_partial = True
 
-    def __init__(
-        self,
-        model: Any,
-        items: Iterable[Any] | None = None,
-        users: Iterable[Any] | None = None,  # noqa: ARG002  # the dataset has them
-    ) -> None:
+    def __init__(self, model: Any, items: Ids = None, users: Ids = None) -> None:  # noqa: ARG002
+        # The users are those of the dataset.
         pair = model if isinstance(model, tuple) else (model,)
         kinds = (AbstractRecommender, Dataset)
         if len(pair) != len(kinds) or not all(map(isinstance, pair, kinds)):

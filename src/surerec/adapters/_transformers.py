@@ -14,11 +14,12 @@ from surerec.adapters._implicit import as_dataset
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from surerec.adapters._adapter import Ids
     from surerec.interactions import IdMap, Interactions
 
 _SEED: Final = 0  # of a copy's training
@@ -37,9 +38,7 @@ class TransformerAdapter(Adapter):
     knows_all = True
     is_partial = True
 
-    def __init__(
-        self, model: Any, items: Iterable[Any] | None = None, users: Iterable[Any] | None = None
-    ) -> None:
+    def __init__(self, model: Any, items: Ids = None, users: Ids = None) -> None:
         self.model = model
         preparator = model.data_preparator
         if preparator.add_unix_ts or preparator.extra_cols:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration._held_out import Cases
+    from surerec.conformal import RiskCurve
     from surerec.measures import Queries, Query, Scorer
     from surerec.precedence import PrecedenceStatistics
 
@@ -364,6 +365,15 @@ class Outcomes:
             high = np.where(open_ & ~inside, middle, high)
         return low.astype(np.float64)
 
+    def mean_sizes(
+        self, curve: RiskCurve, threshold: Literal["rank", "score"], significances: Sequence[float]
+    ) -> list[float | None]:
+        """Return the mean set size of all cases at each ε; None where `curve` supports no set."""
+        every, found = np.arange(len(self)), map(curve.threshold, significances)
+        return [
+            float(self.sizes(every, threshold, at).mean()) if at < np.inf else None for at in found
+        ]
+
 
 def observe(
     scorer: object,
@@ -489,6 +499,7 @@ def best_by_block(
     scorer: Scorer, statistics: PrecedenceStatistics, queries: Queries, k: int | None
 ) -> Iterator[tuple[list[Query], Best]]:
     """Yield blocks of queries with the k best items of each, or all items in order."""
+    n_users = statistics.n_users
     for start in range(0, len(queries), scorer.at_once):
         block = queries.part(start, start + scorer.at_once)
         known, hidden = [], []
@@ -498,33 +509,21 @@ def best_by_block(
             known.append(query.known_to(statistics) if len(unknown) else query)
             hidden.append(np.union1d(query.history, unknown) if len(unknown) else query.history)
         scores = scorer.score_candidates(known)
-        yield known, _best_of(scorer, statistics.n_users, known, hidden, scores, k)
-
-
-def _best_of(
-    scorer: Scorer,
-    n_users: int,
-    queries: Sequence[Query],
-    hidden: Sequence[NDArray[np.int64]],
-    scores: NDArray[np.float64],
-    k: int | None,
-) -> Best:
-    """Return the best items of each user; items that are no candidates get a score of −∞."""
-    n_known = np.array([len(query.history) for query in queries])
-    n_outside = scores.shape[1] - np.array([len(items) for items in hidden])
-    terms, outside = np.empty((len(queries), 3)), np.ones(scores.shape[1], dtype=bool)
-    for row, (items, known) in enumerate(zip(hidden, n_known.tolist(), strict=True)):
-        outside[items] = False
-        terms[row] = share_terms(scorer.value(scores[row][outside], known, n_users))
-        outside[items] = True
-        scores[row, items] = -np.inf
-    limits = n_outside if k is None else np.minimum(n_outside, k)
-    found = _best_codes(scores, limits)
-    owners = np.repeat(np.arange(len(queries)), limits)
-    ranks = np.arange(1, len(owners) + 1) - np.repeat(np.cumsum(limits) - limits, limits)
-    values = scorer.value(scores[owners, found], n_known[owners], n_users)
-    shares = shares_of(values, terms[owners].T, ranks, n_outside[owners])
-    return Best(owners, found, ranks, values, shares)
+        n_known = np.array([len(query.history) for query in known])
+        n_outside = scores.shape[1] - np.array([len(items) for items in hidden])
+        terms, outside = np.empty((len(known), 3)), np.ones(scores.shape[1], dtype=bool)
+        for row, (items, length) in enumerate(zip(hidden, n_known.tolist(), strict=True)):
+            outside[items] = False
+            terms[row] = share_terms(scorer.value(scores[row][outside], length, n_users))
+            outside[items] = True
+            scores[row, items] = -np.inf  # no candidates
+        limits = n_outside if k is None else np.minimum(n_outside, k)
+        found = _best_codes(scores, limits)
+        owners = np.repeat(np.arange(len(known)), limits)
+        ranks = np.arange(1, len(owners) + 1) - np.repeat(np.cumsum(limits) - limits, limits)
+        values = scorer.value(scores[owners, found], n_known[owners], n_users)
+        shares = shares_of(values, terms[owners].T, ranks, n_outside[owners])
+        yield known, Best(owners, found, ranks, values, shares)
 
 
 def _best_codes(scores: NDArray[np.float64], limits: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -121,8 +121,7 @@ def recommend(
     fitted = source.load()
     given = opt.read_options(fitted, options)
     if "groups" in many:
-        guarantee = query.get("group_guarantee")
-        _recommend_to_groups(fitted, many["groups"], kind, path, guarantee, given)
+        _recommend_to_groups(request, fitted, kind, path, given)
         return
     picks = fitted.recommend(**_parse_query(fitted, query), **given)
     if picks.ignored:
@@ -235,17 +234,11 @@ def _members(
 
 
 def _recommend_to_groups(
-    fitted: Recommender,
-    path: Path,
-    kind: str,
-    output: Path | None,
-    group_guarantee: str | None,
-    given: opt.Options,
+    request: _Command, fitted: Recommender, kind: str, output: Path | None, given: opt.Options
 ) -> None:
-    frame = fitted.recommend_groups(path, group_guarantee=group_guarantee, **given)
-    guarantee = fitted.model_.guarantee_to_groups(
-        path, fitted.model_.options(**given), group_guarantee
-    )
+    groups, by = request.many["groups"], request.query.get("group_guarantee")
+    frame = fitted.recommend_groups(groups, group_guarantee=by, **given)
+    guarantee = fitted.model_.guarantee_to_groups(groups, fitted.model_.options(**given), by)
     if kind == "json":
         answer = {"recommender": fitted.name_, "guarantee": guarantee.to_dict()}
         write_json({**answer, "items": frame.to_dicts()}, output)

@@ -93,18 +93,13 @@ def plans(results: Results, ranks: pl.DataFrame, k: int) -> dict[str, Callable[[
     return found
 
 
-def _errors(table: pl.DataFrame, split: str, algorithm: str) -> pl.DataFrame:
-    chosen = table.filter(pl.col("split") == split, pl.col("algorithm") == algorithm)
-    return chosen.sort("epsilon")
-
-
 def by_split(table: pl.DataFrame, title: str, column: str) -> Figure:
     """Draw the validity or efficiency error against ε, for both splits."""
     figure, all_axes = panels(1, 2, (8.0, 4.6))
     figure.suptitle(plain(f"{title}: {column.removesuffix('_error')}"), fontsize=11.5)
     for axes, (split, words) in zip(all_axes, study.SPLITS.items(), strict=True):
         for number, (algorithm, line) in enumerate(zip(study.SHOWN, LINES, strict=False)):
-            found = _errors(table, split, algorithm)
+            found = table.filter(split=split, algorithm=algorithm).sort("epsilon")
             measure = find_measure(algorithm).readable.replace("-", " ")
             axes.plot(
                 found["epsilon"],

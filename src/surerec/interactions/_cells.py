@@ -144,7 +144,7 @@ def read_times(cells: pl.Series, time_format: str | None, where: str) -> pl.Seri
         if whole.null_count() > cells.null_count():
             cells = _tidy(cells)
             numbers = cells.cast(pl.Float64, strict=False)
-            if not _mostly_known(numbers, cells):
+            if 2 * numbers.count() < cells.count():  # most are no numbers
                 return _dates(cells, _DATE_FORMATS, where)
             whole = cells.cast(pl.Int64, strict=False)
             # Seconds and milliseconds are exact in a float64, nanoseconds need the integers.
@@ -155,11 +155,6 @@ def read_times(cells: pl.Series, time_format: str | None, where: str) -> pl.Seri
     elif not dtype.is_numeric():
         raise InputError(f"{where}: times must be Unix times or dates, not {dtype}. Convert them.")
     return _unix(cells, time_format, where)
-
-
-def _mostly_known(numbers: pl.Series, cells: pl.Series) -> bool:
-    known = len(cells) - cells.null_count()
-    return 2 * (len(numbers) - numbers.null_count()) >= known
 
 
 def _dates(cells: pl.Series, formats: tuple[str, ...], where: str) -> pl.Series:

@@ -15,7 +15,6 @@ from surerec.interactions._sources import read_table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import polars as pl
     from numpy.typing import NDArray
 
 
@@ -104,7 +103,14 @@ def read_lists(
         raise InputError(f"{table.name}: no rows. Pass one row for each user and item.")
     user_ids, users = encode(cells["user"])
     item_ids, items = encode(cells["item"])
-    _refuse_repeats(users, items, user_ids, item_ids, table.name)
+    pairs = np.sort(users.astype(np.int64) * len(item_ids) + items)
+    twice = pairs[1:][pairs[1:] == pairs[:-1]]
+    if len(twice):
+        owner, code = divmod(int(twice[0]), len(item_ids))
+        raise InputError(
+            f"{table.name}: {len(twice):,} rows repeat a user and item, such as user "
+            f"{user_ids[owner]!r} and item {item_ids[code]!r}. Keep one score for each."
+        )
     order = np.argsort(users, kind="stable")
     offsets = np.concatenate(([0], np.cumsum(np.bincount(users, minlength=len(user_ids)))))
     if by is None:
@@ -120,21 +126,3 @@ def read_lists(
         scores,
         table.name,
     )
-
-
-def _refuse_repeats(
-    users: NDArray[np.uint32],
-    items: NDArray[np.uint32],
-    user_ids: pl.Series,
-    item_ids: pl.Series,
-    name: str,
-) -> None:
-    pairs = users.astype(np.int64) * len(item_ids) + items
-    ordered = np.sort(pairs)
-    twice = ordered[1:][ordered[1:] == ordered[:-1]]
-    if len(twice):
-        user, item = divmod(int(twice[0]), len(item_ids))
-        raise InputError(
-            f"{name}: {len(twice):,} rows repeat a user and item, such as user {user_ids[user]!r} "
-            f"and item {item_ids[item]!r}. Keep one score for each."
-        )

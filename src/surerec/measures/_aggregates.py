@@ -251,12 +251,8 @@ def aggregate(
     way, n_items = way_of(*codes, forward, reverse), rows.n_items
     task = Task(way, codes[1], following, forward, reverse, rows.left_out)
     result = np.empty(n_items)  # rows may be longer, with capacity for more items
-
-    def some_columns(block: tuple[int, int]) -> None:
-        aggregate_columns(*block, task, result)
-
-    cost = _cost_of(*codes, len(rows.history), n_items)
-    run_together(some_columns, equal_columns(n_items, cost))
+    blocks = equal_columns(n_items, _cost_of(*codes, len(rows.history), n_items))
+    run_together(lambda block: aggregate_columns(*block, task, result), blocks)
     return result
 
 

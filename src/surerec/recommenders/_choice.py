@@ -187,7 +187,6 @@ def _sizes(
     doing, keep = "Scoring the users who choose", unit == "score"
     found = observe(scorer, some, choosing, keep_candidates=keep, allowed=allowed, doing=doing)
     curve = kind.curve(found.entries(unit), found.owners, len(found))
-    every = np.arange(len(found))
-    at = [curve.threshold(level) for level in levels]
-    sizes = [found.sizes(every, unit, each) if each < np.inf else found.n_candidates for each in at]
-    return np.maximum([each.mean() for each in sizes], 1.0)
+    whole = float(found.n_candidates.mean())
+    sizes = found.mean_sizes(curve, unit, levels)
+    return np.maximum([whole if size is None else size for size in sizes], 1.0)

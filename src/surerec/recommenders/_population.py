@@ -192,25 +192,20 @@ class PopulationConformal(Recommender):
         statistics = as_statistics("fit", data)
         profiles = statistics.require_profiles("there are no calibration users")
         segments = read_segments(self.segments, user_segments, profiles)
-        self.model_ = self._learned(statistics, segments)
-        return self._add_item_lists(item_lists)
-
-    def _learned(
-        self, statistics: PrecedenceStatistics, segments: Segmentation | None
-    ) -> FittedModel:
-        """Fit the measure, and calibrate it on held-out interactions."""
-        profiles = statistics.interactions
+        past = statistics
         if self.window is None:
             cases = profile_cases(profiles, self.horizon, min_history=self.min_history)
-            measure, sample = self._chosen(statistics, cases)
-            return self._calibrated(measure, statistics, sample, segments)
-        end = _end(profiles)
-        begin = end - int(self.window * DAY)
-        cases = window_cases(profiles, begin, end, self.horizon, min_history=self.min_history)
-        past = count_like(statistics, profiles.until(begin))
-        # The calibrated scorer is fitted on data from before the window only.
+        else:  # the calibrated scorer is fitted on data from before the window only
+            end = _end(profiles)
+            begin = end - int(self.window * DAY)
+            cases = window_cases(profiles, begin, end, self.horizon, min_history=self.min_history)
+            past = count_like(statistics, profiles.until(begin))
         measure, sample = self._chosen(past, cases)
-        return self._updated(measure, self._calibrated(measure, statistics, sample, segments), None)
+        model = self._calibrated(measure, statistics, sample, segments)
+        if self.window is not None:
+            model = self._updated(measure, model, None)
+        self.model_ = model
+        return self._add_item_lists(item_lists)
 
     def _chosen(self, past: PrecedenceStatistics, cases: Cases) -> tuple[Measure, Sample]:
         """Return the measure, chosen if it is "auto", and its scorer and calibration users."""

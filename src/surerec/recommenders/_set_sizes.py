@@ -53,10 +53,7 @@ def compare_sizes(calibration: UserCalibration, sample: Sample) -> pl.DataFrame:
                 sizes[place, case] = found.size(1 - level)
     baseline = observe(PopularityScorer(past, leave_out=False), past, sample.cases)
     curve = calibration.guarantee_kind.curve(baseline.ranks, baseline.owners, len(baseline))
-    every, longest = np.arange(len(baseline)), [curve.threshold(1 - c) for c in _CONFIDENCES]
-    popularity = [
-        baseline.sizes(every, "rank", rank).mean() if rank < np.inf else None for rank in longest
-    ]
+    popularity = baseline.mean_sizes(curve, "rank", [1 - level for level in _CONFIDENCES])
     return pl.DataFrame(
         {
             "confidence": _CONFIDENCES,

@@ -80,15 +80,13 @@ def _is_parquet(data: str) -> bool:
     return False
 
 
+_NOT_FOUND: Final = (
+    "An executor cannot find {}. Put the model folder on a path that the driver and all executors "
+    "share."
+)
 # The first pattern that matches gives the message; its group fills the placeholder.
 _SENTENCES: Final = (
-    (
-        r"InputError: There is no folder ([^;\n]+)",
-        (
-            "An executor cannot find {}. Put the model folder on a path that the driver and all "
-            "executors share."
-        ),
-    ),
+    (r"InputError: There is no folder ([^;\n]+)", _NOT_FOUND),
     (r"surerec\.errors\.\w+: ([^\n]+)", "{}"),
     (
         (
@@ -115,13 +113,7 @@ _SENTENCES: Final = (
             "PYSPARK_PYTHON to a Python that all machines have."
         ),
     ),
-    (
-        r"FileNotFoundError:.*?: '([^']+)'",
-        (
-            "An executor cannot find {}. Put the model folder on a path that the driver and all "
-            "executors share."
-        ),
-    ),
+    (r"FileNotFoundError:.*?: '([^']+)'", _NOT_FOUND),
     (
         r"PermissionError:.*?: '([^']+)'",
         "An executor may not write to {}. Change the permissions, or use another shared path.",
