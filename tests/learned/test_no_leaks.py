@@ -14,7 +14,7 @@ from surerec.measures.learned import _features as features_module
 from surerec.measures.learned import _training as training
 from surerec.measures.learned._features import EXTRAS, Features
 from surerec.measures.learned._ridge import ForwardRidge, Ridge, RidgeQuery
-from surerec.measures.learned._sequence import SHORT, SequentialRidge
+from surerec.measures.learned._sequence import SHORT, STRENGTHS, SequentialRidge
 
 USER, CUT = 7, 8
 HOW = AlsSettings(folds=3, random_state=0)
@@ -74,13 +74,19 @@ def rare_items(n_users=60):
     return sr.read_interactions(pl.concat([popular.select(columns), own.select(columns)]))
 
 
+def hold_at_most(monkeypatch, ridge, most_items):
+    """Fit a ridge regression on at most so many items by default."""
+    fit = ridge.fit.__func__.__wrapped__
+    strength, _, *others = fit.__defaults__
+    monkeypatch.setattr(fit, "__defaults__", (strength, most_items, *others))
+
+
 @pytest.mark.parametrize("most_items", [10_000, 45])
 def test_leaving_out_equals_a_fit_without_the_user(monkeypatch, most_items):
     """Zeros are equal too; ridge regressions may hold a part of the items only."""
     data = rare_items()
-    monkeypatch.setattr(Ridge.fit.__func__, "__defaults__", (1.5, most_items))
-    monkeypatch.setattr(ForwardRidge.fit.__func__, "__defaults__", (0.5, most_items))
-    monkeypatch.setattr(SequentialRidge.fit.__func__, "__defaults__", (0.08, most_items, SHORT))
+    for ridge in (Ridge, ForwardRidge, SequentialRidge):
+        hold_at_most(monkeypatch, ridge, most_items)
     statistics = sr.count_precedence(data)
     extras = tuple(EXTRAS)
     features = Features(statistics, extras=extras)
@@ -144,16 +150,15 @@ def left_out(features, history, user):
 
 def test_features_do_not_reveal_what_a_left_out_user_consumed(goods, monkeypatch):
     assert abs(leak_auc(goods, left_out) - 0.5) < 0.04
-    monkeypatch.setattr(ForwardRidge.fit.__func__, "__defaults__", (0.5, 400))
-    monkeypatch.setattr(SequentialRidge.fit.__func__, "__defaults__", (0.08, 400, SHORT))
+    for ridge in (ForwardRidge, SequentialRidge):
+        hold_at_most(monkeypatch, ridge, 400)
     assert abs(leak_auc(goods, left_out) - 0.5) < 0.04
 
 
 @pytest.mark.parametrize("ridge", [ForwardRidge, SequentialRidge])
 def test_a_planted_cut_of_the_catalogue_is_found(goods, monkeypatch, ridge):
     """Fit a ridge regression on 400 items, regardless of equal support."""
-    fit = ridge.fit.__func__
-    monkeypatch.setattr(fit, "__defaults__", (fit.__defaults__[0], 400, *fit.__defaults__[2:]))
+    hold_at_most(monkeypatch, ridge, 400)
     for module in (_ridge, _sequence):
         monkeypatch.setattr(module, "whole_classes", lambda data, most: min(most, data.n_items))
     monkeypatch.setattr(Features, "_least_support", lambda *_: 0)
@@ -290,7 +295,8 @@ def test_features_of_examples_are_computed_without_their_users(films, monkeypatc
         {films.users.ids[int(u)] for u in np.flatnonzero(learned.fold_of == fold)}
         for fold in range(3)
     ]
-    assert seen == [members[2], members[1], members[0]]
+    n_fits = len(STRENGTHS) if learns is SequentialRidge else 1
+    assert seen == [members[fold] for fold in (2, 1, 0) for _ in range(n_fits)]
 
 
 def test_the_components_of_a_fold_do_not_depend_on_its_users(films, monkeypatch):
