@@ -107,7 +107,7 @@ class TrainingHorizon:
 
 _USERS_AT_ONCE: Final = 16
 _N_SPLITS: Final = 2
-_N_SHORT_SPLITS: Final = 4
+"""Splits of each profile: one before the last horizon, the others earlier, at random."""
 _N_LIKELY: Final = 200
 """For a short horizon, half of the negatives are among so many likely items."""
 _VALIDATION_SHARE = 0.2
@@ -126,14 +126,6 @@ class Sampling:
     random_state: int
     validation_share: float = _VALIDATION_SHARE
     """Share of the users who validate."""
-
-    @property
-    def n_splits(self) -> int:
-        """Splits of each profile: one before the last horizon, the others earlier, at random.
-
-        A short horizon has few consumed items, and needs more splits.
-        """
-        return _N_SHORT_SPLITS if self.target.is_short else _N_SPLITS
 
     def for_users(self, n_users: int) -> Sampling:
         """Return the sampling of `n_users` users: of many users, a smaller share validates."""
@@ -290,5 +282,5 @@ def _history_lengths(
 ) -> list[int]:
     """Return the length of each history: the longest, then random shorter ones of at least 1."""
     longest = sampling.target.longest_past(times)
-    shorter = (longest * rng.random(sampling.n_splits - 1)).astype(int)
+    shorter = (longest * rng.random(_N_SPLITS - 1)).astype(int)
     return [longest, *np.maximum(shorter, 1).tolist()]
