@@ -192,7 +192,8 @@ def sasrec(data: sr.Interactions) -> Score:
 
     def score(cases: Sequence[Case]) -> NDArray[np.floating]:
         found = fitted.score_histories([columns[case.history] for case in cases])
-        return np.nan_to_num(found[:, columns].astype(float), nan=-np.inf)
+        scores: NDArray[np.floating] = np.nan_to_num(found[:, columns].astype(float), nan=-np.inf)
+        return scores
 
     return score
 
