@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 MOST_ITEMS: Final = 5_000
-"""Maximum number of items, the most popular ones (two matrices of 100 MB); the others score 0."""
+"""Maximum number of items, the most popular; the others score 0. A decay has 200 MB of them."""
 _MOST_ROWS: Final = 200
 """Rows of each user, the latest ones. They bound the cost of leaving a user out."""
 _ITEMS_AT_ONCE: Final = 64
