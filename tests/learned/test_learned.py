@@ -248,12 +248,23 @@ def test_set_sizes_equal_those_of_a_search_over_all_thresholds(random_state):
         np.testing.assert_allclose(found[row], expected)
 
 
-def test_without_implicit_no_factors_are_selected(statistics, monkeypatch):
+def test_next_items_have_fixed_components(statistics, monkeypatch):
+    monkeypatch.setattr(training, "_gain", None)
+    learned = LearnedModel.train(statistics, n_users=200, n_folds=3, horizon=2)
+    selected = ["sequence", "matrix factorisation", "larger trees"]
+    assert learned.params["components"] == [{"selected": selected, "gains": {}}] * 3
+    assert learned.feature_names == [*describe_features(selected[:-1])]
+
+
+@pytest.mark.parametrize("horizon", [0.4, 2])
+def test_without_implicit_no_factors_are_used(statistics, monkeypatch, horizon):
     monkeypatch.setitem(sys.modules, "implicit.cpu.als", None)
-    learned = LearnedModel.train(statistics, n_users=200, n_folds=3)
+    learned = LearnedModel.train(statistics, n_users=200, n_folds=3, horizon=horizon)
+    assert "preference" not in learned.feature_names
     for fold in learned.params["components"]:
-        assert fold["gains"]["matrix factorisation"] == 0
+        assert fold["gains"].get("matrix factorisation", 0) == 0
         assert "matrix factorisation" not in fold["selected"]
+    LearnedScorer(statistics, learned)  # without factors to train
 
 
 def with_profile(films, user, items):

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from surerec._progress import Bar
     from surerec.interactions import Interactions
     from surerec.measures.learned._training import TrainedTrees, ValidationUser
+    from surerec.measures.learned._trees import Tree
     from surerec.precedence import PrecedenceStatistics
 
 
@@ -47,6 +48,8 @@ _SHORTEST: Final = 5
 """Items of the shortest profile that is trained on."""
 N_FOLDS: Final = 4
 """With 4 folds, the features of examples are computed from half of the users."""
+_MOST_USERS: Final = {False: 2700, True: 5400}
+"""Users that a model is trained on; True is for a few next items."""
 _TREES: Final = 5  # progress of a fold's trees; that of its examples for another fold is 1
 
 
@@ -95,7 +98,7 @@ class LearnedModel:
         horizon: float = 0.4,
         window: float | None = None,
         n_folds: int = N_FOLDS,
-        n_users: int = 2700,
+        n_users: int | None = None,
         negatives: int = 90,
         components: Sequence[str] | None = None,
         random_state: int = 0,
@@ -112,13 +115,14 @@ class LearnedModel:
             Length of the predicted period in days, for a temporal horizon.
         n_folds : int, default=4
             Number of user folds. Each fold is one training, and each pair of folds is counted once.
-        n_users : int, default=2700
-            Maximum number of users that a model is trained on, drawn at random.
+        n_users : int, optional
+            Maximum number of users that a model is trained on, drawn at random. The default is
+            2,700, or 5,400 for a few next items: as each has fewer examples, the cost is similar.
         negatives : int, default=90
             Number of sampled items per split that the user did not consume.
         components : sequence of str, optional
-            Optional components of every fold, from ``COMPONENTS``. By default, each fold selects
-            those that its validation users gain by.
+            Optional components of every fold, from ``COMPONENTS``. By default, those for next items
+            if the horizon is a few of them; otherwise those that its validation users gain by.
         random_state : int, default=0
             Seed; the same seed and the same profiles give the same model.
 
@@ -130,6 +134,8 @@ class LearnedModel:
         target = TrainingHorizon(horizon, window)
         profiles = statistics.require_profiles("the learned measure needs profiles")
         n_folds = check_whole("n_folds", n_folds, lowest=3)
+        if n_users is None:
+            n_users = _MOST_USERS[target.is_short]
         most_users = check_whole("n_users", n_users)
         sampling = Sampling(
             target,
@@ -153,8 +159,9 @@ class LearnedModel:
 
             results = run_blocks(train, range(n_folds))
             trained = [*advance.through(results, n_folds, _TREES * n_folds)]
-        names = _used_features(trained)
         offered = [*describe_features(selected.offered)]
+        extras = used_extras([tree for each in trained for tree in read_trees(each.text)], offered)
+        names = [*describe_features(extras)]
         folds = [_renumber_features(each.text, offered, names) for each in trained]
         intercepts = [each.intercept for each in trained]
         params: dict[str, Any] = {
@@ -163,7 +170,7 @@ class LearnedModel:
             "n_users": n_users,
             "negatives": negatives,
             "random_state": random_state,
-            "components": [each.selected.to_dict() for each in trained],
+            "components": [each.selected.to_dict(extras) for each in trained],
             "given": selected.are_given,
         }
         if not target.is_share:
@@ -297,10 +304,10 @@ def _features(
     return Features(counted, extras=extras, factors=factors)
 
 
-def _used_features(trained: list[TrainedTrees]) -> list[str]:
-    """Return the features that must be computed: those that any fold selected."""
-    extras = [each for each in EXTRAS if any(each in one.selected.names for one in trained)]
-    return [*describe_features(extras)]
+def used_extras(trees: Sequence[Tree], names: Sequence[str]) -> tuple[str, ...]:
+    """Return the components whose features some tree splits by, of trees over named features."""
+    split = {names[feature] for tree in trees for feature in tree.features}
+    return tuple(each for each, more in EXTRAS.items() if not split.isdisjoint(more))
 
 
 def _renumber_features(text: str, offered: list[str], names: list[str]) -> str:

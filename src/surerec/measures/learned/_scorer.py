@@ -12,8 +12,8 @@ from surerec._threads import one_thread
 from surerec.measures._folds import folds_of
 from surerec.measures._scorer import Contribution, Measure, Scorer
 from surerec.measures.als import AlsSettings, Factorisation
-from surerec.measures.learned._features import EXTRAS, FeatureQuery, Features, extras_of
-from surerec.measures.learned._model import LearnedModel
+from surerec.measures.learned._features import FeatureQuery, Features, extras_of
+from surerec.measures.learned._model import LearnedModel, used_extras
 from surerec.measures.learned._ridge import ForwardRidge, Ridge
 from surerec.measures.learned._sequence import STRENGTHS, SequentialRidge
 from surerec.measures.learned._training import contributions
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.measures._query import Query
-    from surerec.measures.learned._trees import Tree
     from surerec.precedence import PrecedenceStatistics
 
 _SCHEMAS: Final = {
@@ -108,7 +107,7 @@ class LearnedScorer(Scorer):
         self._features = Features(statistics, ridge, extras, forward, factors, sequence)
         folds = [read_trees(text, len(names)) for text in learned.folds]
         self._trees = [Trees.of(trees) for trees in folds]
-        self._used_extras = [_used_extras(trees, names) for trees in folds]
+        self._used_extras = [used_extras(trees, names) for trees in folds]
         # Written again from checked trees: LightGBM does not validate the text that it reads.
         self._texts = [write_trees(trees, names) for trees in folds]
 
@@ -224,12 +223,6 @@ class LearnedScorer(Scorer):
         if features.factors is not None:
             found |= features.factors.state().under(_FACTORS)
         return found
-
-
-def _used_extras(trees: Sequence[Tree], names: Sequence[str]) -> tuple[str, ...]:
-    """Return the optional features that some tree splits by."""
-    split = {names[feature] for tree in trees for feature in tree.features}
-    return tuple(each for each, more in EXTRAS.items() if not split.isdisjoint(more))
 
 
 class LearnedMeasure(Measure):

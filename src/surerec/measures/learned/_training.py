@@ -4,7 +4,8 @@ Trees are trained with a component and without it. Both rank the whole catalogue
 users, whom neither was trained on. A component is selected if it makes their sets smaller at equal
 recall and their first ten items better. The gain must exceed half of its standard error: where
 held-out data are short, differences between users hide small gains. The users of the fold that the
-trees will score have no part in the choice.
+trees will score have no part in the choice. A few next items show too little for a choice. For them
+the components are fixed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from surerec.measures.learned._features import EXTRAS, FEATURES, describe_featur
 from surerec.measures.learned._trees import Trees, read_trees, write_trees
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from numpy.typing import NDArray
 
@@ -51,7 +52,7 @@ LARGE: Final = TreeSettings(leaves=31, rate=0.15, most=90, by_tree=True)
 """As good as with half of the features at each split, in three quarters of the time."""
 QUICK: Final = TreeSettings(leaves=15, rate=0.2, most=50)
 """For the comparison of features."""
-_LEAF, _FOR_NEXT_ITEMS = 500, 100
+_LEAF, _SMALL_LEAF = 500, 100
 """Fewest examples in a leaf, and for short horizons."""
 _PATIENCE: Final = 15  # rounds of early stopping
 _SETTINGS: Final[dict[str, Any]] = {
@@ -140,7 +141,7 @@ class BinnedExamples:
         lightgbm = _lightgbm()
         # With little data, large leaves would allow no split at all. For short horizons few of the
         # examples were consumed, and large leaves would hide them.
-        largest = _FOR_NEXT_ITEMS if "sequence" in self.feature_names else _LEAF
+        largest = _SMALL_LEAF if "sequence" in self.feature_names else _LEAF
         smallest = min(largest, max(len(self.owners) // 100, 5))
         params = (
             _SETTINGS | settings.params() | {"min_data_in_leaf": smallest, "seed": random_state}
@@ -170,11 +171,8 @@ def contributions(text: str, features: NDArray[np.float32]) -> NDArray[np.float6
 LARGER: Final = "larger trees"
 COMPONENTS: Final = (*EXTRAS, LARGER)
 """Optional components in the order in which they are tried, each beside those selected before."""
-_NOT_TRIED: Final = {True: "past to future", False: "sequence"}
-"""Component that is not tried, for short horizons and for others."""
-_USUAL: Final = ("sequence",)
-"""Components that are selected unless validation users lose by them: one next item of few users
-hides a gain more easily than many items do."""
+_FOR_NEXT_ITEMS: Final = ("sequence", "matrix factorisation", LARGER)
+"""Components for short horizons. They are not tried: a next item of few users hides their gain."""
 
 _MISS_RATES: Final = (0.1, 0.3, 0.5)
 _FEWEST_VALIDATION: Final = 30
@@ -197,14 +195,14 @@ class SelectedComponents:
     gains: tuple[tuple[str, float], ...] = ()
     """Relative gain of the validation users by each component that was tried."""
     are_given: bool = False
-    """Whether the caller named the components."""
+    """Whether the components are fixed and none is tried."""
 
     @classmethod
     def of(cls, names: Sequence[str] | None, *, is_short: bool) -> SelectedComponents:
-        """Return the components that a caller named, or those to try for a horizon."""
-        if names is None:
-            return cls(tuple(each for each in EXTRAS if each != _NOT_TRIED[is_short]))
-        for name in names:
+        """Return the components that a caller named, or those of a horizon."""
+        if names is None and not is_short:
+            return cls(tuple(each for each in EXTRAS if each != "sequence"))
+        for name in (names := _FOR_NEXT_ITEMS if names is None else names):
             if name not in COMPONENTS:
                 raise InputError(
                     f"components= has {name!r}, which is no component of the measure 'learned'. "
@@ -220,15 +218,15 @@ class SelectedComponents:
             selected += [extra in self.names] * len(EXTRAS[extra])
         return np.flatnonzero(selected)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what is stored."""
-        return {"selected": list(self.names), "gains": dict(self.gains)}
+    def to_dict(self, used: Collection[str]) -> dict[str, Any]:
+        """Return what is stored: the selected components that some trees use, and all gains."""
+        selected = [name for name in self.names if name in (*used, LARGER)]
+        return {"selected": selected, "gains": dict(self.gains)}
 
     def with_trial(self, name: str, gain: float, error: float) -> SelectedComponents:
         """Return the selection after a trial of one more component."""
         gains = (*self.gains, (name, round(gain, 4)))
-        least = -_LEAST_GAIN if name in _USUAL else _LEAST_GAIN
-        names = (*self.names, name) if gain > least * error else self.names
+        names = (*self.names, name) if gain > _LEAST_GAIN * error else self.names
         return replace(self, names=names, gains=gains)
 
 
