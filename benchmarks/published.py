@@ -30,7 +30,7 @@ import surerec as sr
 from surerec._threads import run_blocks
 from surerec.adapters import adapt
 from surerec.measures import Query, as_measure
-from surerec.measures.learned import _examples, _training
+from surerec.measures.learned import _examples, _model, _training
 from surerec.measures.learned._features import EXTRAS, describe_features
 
 if TYPE_CHECKING:
@@ -164,7 +164,9 @@ def measure(name: str, horizon: float) -> Callable[[sr.Interactions], Score]:
     return fit
 
 
-def without(names: Collection[str], *, n_likely: int = 200) -> Callable[[sr.Interactions], Score]:
+def without(
+    names: Collection[str], *, n_likely: int = 200, n_users: int = 5400
+) -> Callable[[sr.Interactions], Score]:
     """Return the learned measure for next items whose trees do not split by some features."""
     offered = [*describe_features(("sequence", "matrix factorisation"))]
     of_all = _training.SelectedComponents.columns
@@ -176,6 +178,7 @@ def without(names: Collection[str], *, n_likely: int = 200) -> Callable[[sr.Inte
         with (
             mock.patch.object(_training.SelectedComponents, "columns", columns),
             mock.patch.object(_examples, "_N_LIKELY", n_likely),
+            mock.patch.dict(_model._MOST_USERS, {True: n_users}),  # noqa: SLF001
         ):
             return measure("learned", 1)(data)
 
@@ -215,7 +218,9 @@ ABLATIONS = {
     "without the sequential ridges": without(_RIDGES),
     "without the long one": without(_RIDGES[1:]),
     "without transitions": without([name for name in EXTRAS["sequence"] if name not in _RIDGES]),
+    "without the score of ALS": without(["preference"]),
     "without likely negatives": without((), n_likely=0),
+    "of 2,700 users": without((), n_users=2700),
 }
 
 
@@ -316,7 +321,7 @@ def main() -> None:
         for line in lines(protocol, names, label):
             print(line, flush=True)
         if label in PUBLISHED:
-            print(f"published: {PUBLISHED[label]}")
+            print(f"published, on MovieLens 1M: {PUBLISHED[label]}")
 
 
 if __name__ == "__main__":
