@@ -106,8 +106,8 @@ class TrainingHorizon:
 
 
 _USERS_AT_ONCE: Final = 16
-_N_SPLITS: Final = 2
-"""Splits of each profile: one before the last horizon, the others earlier, at random."""
+_EARLIER: Final = 0.25
+"""Share of the profiles that are also split earlier, at random, if the horizon is short."""
 _N_LIKELY: Final = 200
 """For a short horizon, half of the negatives are among so many likely items."""
 _VALIDATION_SHARE = 0.2
@@ -280,7 +280,11 @@ def _draw_items(
 def _history_lengths(
     times: NDArray[np.int64], sampling: Sampling, rng: np.random.Generator
 ) -> list[int]:
-    """Return the length of each history: the longest, then random shorter ones of at least 1."""
+    """Return the length of the longest history, and of a random shorter one.
+
+    Of a few next items, other users teach more than other parts of a history.
+    """
     longest = sampling.target.longest_past(times)
-    shorter = (longest * rng.random(_N_SPLITS - 1)).astype(int)
-    return [longest, *np.maximum(shorter, 1).tolist()]
+    if sampling.target.is_short and rng.random() > _EARLIER:
+        return [longest]
+    return [longest, max(int(longest * rng.random()), 1)]

@@ -35,6 +35,7 @@ MOST_ITEMS: Final = 10_000
 MOST_FORWARD_ITEMS: Final = 5_000
 """Maximum number of items of the forward ridge (two matrices of 200 MB)."""
 _ROWS_AT_ONCE: Final = 64
+_SIDE = 64  # of a tile of a matrix
 _TILE = 512  # columns: sums and four rows of them stay in the first-level cache
 
 
@@ -298,7 +299,7 @@ def _inverse(
 
 
 def invert(gram: NDArray[Number]) -> NDArray[Number]:
-    """Return the inverse of a symmetric positive definite matrix, which is overwritten.
+    """Invert a symmetric positive definite matrix in place, and return it.
 
     scipy's functions hold the GIL. For half a minute, no bar would move and no server would answer.
     """
@@ -308,9 +309,19 @@ def invert(gram: NDArray[Number]) -> NDArray[Number]:
         call = CFUNCTYPE(None, c_char_p, *[c_void_p] * 4)(address)
         call(b"L", byref(n), gram.ctypes.data, byref(n), byref(failed))
         assert not failed.value  # noqa: S101  # a positive definite matrix has an inverse
-    inverse = np.triu(gram)  # LAPACK's lower triangle, as its columns are our rows
-    inverse += np.triu(gram, 1).T
-    return inverse
+    _mirror(gram)
+    return gram
+
+
+@njit(nogil=True, cache=True)
+def _mirror(matrix: NDArray[np.floating]) -> None:
+    """Copy the upper triangle to the lower one, by tiles: LAPACK's columns are our rows."""
+    n = len(matrix)
+    for top in range(0, n, _SIDE):
+        for left in range(top, n, _SIDE):
+            for i in range(top, min(top + _SIDE, n)):
+                for j in range(max(left, i + 1), min(left + _SIDE, n)):
+                    matrix[j, i] = matrix[i, j]
 
 
 def sum_tables(

@@ -33,7 +33,7 @@ MOST_ITEMS: Final = 5_000
 _MOST_ROWS: Final = 200
 """Rows of each user, the latest ones. They bound the cost of leaving a user out."""
 _ITEMS_AT_ONCE: Final = 64
-_SMALLEST: Final = 1e-9  # pivot, where rounding leaves less
+_SMALLEST: Final = 1e-9  # pivot or step, where rounding leaves less
 
 
 class Decay(NamedTuple):
@@ -43,6 +43,11 @@ class Decay(NamedTuple):
     n_past: int
     ahead: float
     n_ahead: int
+
+    @property
+    def kept(self) -> float:
+        """Weight of a past item, relative to the weight of the item after it."""
+        return float(np.exp(-1 / self.past))
 
     def of_past(self, age: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the weights of past items; the latest has age 0."""
@@ -126,7 +131,9 @@ class SequentialRidge(BaseRidge):
         ]
         own = [self._rows_of(query.own) if query.own else None for query in queries]
         moved = [
-            None if rows is None else _leave_out(self.inverse, rows.items, rows.inputs, *table)
+            None
+            if rows is None
+            else _leave_out(self.inverse, rows.items, rows.inputs, self.decay.kept, *table)
             for table, rows in zip(tables, own, strict=True)
         ]
         added = [
@@ -158,9 +165,11 @@ class SequentialRidge(BaseRidge):
             first = max(len(profile) - _MOST_ROWS, 1)
             begin = max(first - self.decay.n_past, 0)
             items = profile[begin:]
-            rows, known = slice(first - begin, len(items)), items < self.n_items
-            bands = (band[rows, : len(items)][:, known] for band in self._bands)
-            parts.append(_OwnRows(items[known], *bands))
+            rows, known = slice(first - begin, len(items)), np.flatnonzero(items < self.n_items)
+            bands = [band[rows, : len(items)] for band in self._bands]
+            if len(known) < len(items):  # slow
+                bands = [band.take(known, axis=1) for band in bands]
+            parts.append(_OwnRows(items[known], *map(np.ascontiguousarray, bands)))
         if len(parts) == 1:
             return parts[0]
         every, inputs, outputs = zip(*parts, strict=True)
@@ -200,14 +209,15 @@ def _systems(
     inverse: NDArray[np.floating],
     own: NDArray[np.int64],
     inputs: NDArray[np.float64],
+    kept: float,
     items: NDArray[np.int64],
     weights: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return ``I − V P Vᵀ``, its lower half, and ``h P Vᵀ`` for each weighting.
 
-    Most inputs V of a row are zero: the others are in a band.
+    A row of inputs V is `kept` times the row before it, and few steps: an item enters, one leaves.
     """
-    among, products = np.empty((len(own), len(own))), np.zeros(len(own))
+    n, among = len(inputs), np.empty((len(own), len(own)))
     for j in range(len(own)):
         among[j] = inverse[own[j]][own]
     toward = np.zeros((len(weights), len(own)))
@@ -215,16 +225,27 @@ def _systems(
         picked = inverse[items[k]][own]  # the matrix is symmetric
         for w in range(len(weights)):
             _add(weights[w, k], picked, toward[w])
-    left, found = np.eye(len(inputs)), np.empty((len(weights), len(inputs)))
-    for t in range(len(inputs)):
-        products[:] = 0.0
-        for place in np.flatnonzero(inputs[t]):
-            _add(inputs[t, place], among[place], products)
+    steps = inputs.copy()
+    steps[1:] -= kept * inputs[:-1]
+    rows, places = np.nonzero(np.abs(steps) > _SMALLEST)
+    starts = np.searchsorted(rows, np.arange(n + 1))
+    products = np.zeros((n + 1, len(own)))  # V P, below a row of zeros
+    left, found = np.eye(n), np.zeros((len(weights), n + 1))
+    for t in range(n):
+        _add(kept, products[t], products[t + 1])
+        for k in range(starts[t], starts[t + 1]):
+            _add(steps[t, places[k]], among[places[k]], products[t + 1])
+        product = 0.0
         for other in range(t + 1):
-            left[t, other] -= _dot(products, inputs[other])
+            product *= kept
+            for k in range(starts[other], starts[other + 1]):
+                product += steps[other, places[k]] * products[t + 1, places[k]]
+            left[t, other] -= product
         for w in range(len(weights)):
-            found[w, t] = _dot(inputs[t], toward[w])
-    return left, found
+            found[w, t] = kept * found[w, t - 1]  # before the first row, the last column: 0
+            for k in range(starts[t], starts[t + 1]):
+                found[w, t] += steps[t, places[k]] * toward[w, places[k]]
+    return left, found[:, :n]
 
 
 @_fast
@@ -232,6 +253,7 @@ def _leave_out(
     inverse: NDArray[np.floating],
     own: NDArray[np.int64],
     inputs: NDArray[np.float64],
+    kept: float,
     items: NDArray[np.int64],
     weights: NDArray[np.float64],
 ) -> NDArray[np.float64]:
@@ -239,7 +261,7 @@ def _leave_out(
 
     Calls of BLAS would be slower: its threads wait for each other in systems as small as these.
     """
-    left, found = _systems(inverse, own, inputs, items, weights)
+    left, found = _systems(inverse, own, inputs, kept, items, weights)
     for t in range(len(left)):
         for k in range(t):
             left[t, k] = (left[t, k] - _dot(left[t, :k], left[k, :k])) / left[k, k]
