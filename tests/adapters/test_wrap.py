@@ -289,8 +289,7 @@ def test_requests_that_a_calibrated_function_refuses(halves, tmp_path, cli):
     sure.save(tmp_path / "model")
     assert read_card(tmp_path / "model")["settings"]["rows"] == "none"
     asked = cli("recommend", tmp_path / "model", "--user", "1", "--confidence", "0.8")
-    assert asked.code == 2
-    assert "was saved without its scorer (score)" in asked.err
+    asked.assert_refused("was saved without its scorer (score)")
 
 
 N_AGAIN = 37

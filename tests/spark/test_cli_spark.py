@@ -34,16 +34,13 @@ def test_fit_and_recommend_to_all(cli, data, tmp_path):
     expected = sr.load(model).recommend_many([7, 3], confidence=0.7)
     assert found.equals(expected.with_columns(pl.selectors.integer().cast(pl.Int64)))
     assert sr.load(model).statistics_.interactions.n_rows == pl.read_parquet(data).height
-    again = cli("recommend", model, "--output", picks, *options)
-    assert again.code == 2
-    assert "already exists" in again.err
+    cli("recommend", model, "--output", picks, *options).assert_refused("already exists")
 
 
 @pytest.mark.usefixtures("spark")
 def test_order_without_a_sequence_is_refused(cli, data, tmp_path):
     result = cli("fit", data, tmp_path / "model", "--engine", "spark")
-    assert result.code == 2
-    assert "needs a sequence column" in result.err
+    result.assert_refused("needs a sequence column")
 
 
 def test_nothing_outside_the_extra_imports_pyspark():
