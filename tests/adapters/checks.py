@@ -14,22 +14,16 @@ import numpy as np
 
 import surerec as sr
 from surerec.testing import CHECKS, ModelUnderTest
+from tests.served import served_cases
 
 EPSILON = 0.2
 QUICK = sorted(set(CHECKS) - {"served", "audited", "on Spark"})
 MODELS_PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "models.md"
 
 
-def missed(model, films, tested, *, by_history):
-    losses, held = [], []
-    for case, user in enumerate(tested.users):
-        known = films.items.ids.gather(tested.known(case)).to_list()
-        request = {"history": known} if by_history else {"user": films.users[int(user)]}
-        picks = model.recommend(**request, confidence=1 - EPSILON)
-        future = films.items.ids.gather(tested.future(case)).to_list()
-        losses.append(np.mean([item not in picks.items for item in future]))
-        held.append(picks.guarantee.holds)
-    return float(np.mean(losses)), held
+def missed(model, tested, asked_by):
+    found = list(served_cases(model, tested, asked_by, confidence=1 - EPSILON))
+    return np.mean([lost for _, lost in found]), [picks.guarantee.holds for picks, _ in found]
 
 
 def check_covered(model, many, covers):
@@ -38,7 +32,7 @@ def check_covered(model, many, covers):
     new = covers == "new-users"
     past = films.without_users(tested.users) if new else films.keeping(~tested.future_rows())
     sure = sr.wrap(model, covers=covers).fit(past)
-    loss, holds = missed(sure, films, tested, by_history=new)
+    loss, holds = missed(sure, tested, "history" if new else "user")
     calibration = past.users.ids.gather(sure.calibration_.users)
     calibrates = np.isin(films.users.ids.gather(tested.users), calibration)
     enough = np.diff(past.offsets)[tested.users] >= sure.min_history

@@ -284,7 +284,7 @@ def test_calibration_on_interactions_of_the_fit_is_invalid(many):
     cheating = adapt(by_heart()).fitted_on(known).model
     sure = sr.wrap(cheating, items=known.items.ids, users=known.users.ids, min_history=3)
     sure.calibrate(known.keeping(~later.future_rows()), known.keeping(later.future_rows()))
-    loss, _ = missed(sure, films, tested, by_history=False)
+    loss, _ = missed(sure, tested, "user")
     assert loss > EPSILON + 0.1
 
 

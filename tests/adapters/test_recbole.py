@@ -132,7 +132,7 @@ def test_the_guarantee_holds_for_users_who_did_not_calibrate(name, trained, film
     tested = cases[np.random.default_rng(1).permutation(len(cases))[: len(cases) // 2]]
     future = halves[1].without_users(tested.users)
     sure = sr.wrap(trained(name)[0], covers="fit").calibrate(halves[0], future)
-    loss, holds = missed(sure, films, tested, by_history=False)
+    loss, holds = missed(sure, tested, "user")
     assert all(holds)
     assert abs(loss - EPSILON) < 0.05
 
