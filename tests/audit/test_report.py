@@ -3,15 +3,9 @@ import pytest
 
 import surerec as sr
 from surerec.errors import InputError
-from tests.audit import audited_data
 from tests.reports.page import Page
 
 HOSTILE = "<img src=x onerror=alert(1)>[red]"
-
-
-@pytest.fixture(scope="module")
-def drifted():
-    return audited_data.audit_of_drifting()
 
 
 def test_the_page_has_the_verdicts_and_is_self_contained(drifted):
