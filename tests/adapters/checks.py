@@ -1,10 +1,8 @@
 """Checks shared by the tests of all libraries' models."""
 
 import re
-import subprocess
-import sys
 import warnings
-from contextlib import redirect_stdout
+from contextlib import chdir, redirect_stdout
 from functools import cache, partial
 from io import StringIO
 from pathlib import Path
@@ -75,7 +73,7 @@ def subject_around(make, name, covers=None):
     return found
 
 
-def check_page(tab, n_examples, *, rest=False):
+def check_page(folder, tab, n_examples, *, rest=False):
     """Run the examples of a library's tab, and perhaps the rest of the page; compare the output."""
     # Factors differ in their last digits between processors, and the set by an item.
     size = re.compile(r"(?<=RecommendationSet\()\d+")
@@ -89,20 +87,9 @@ def check_page(tab, n_examples, *, rest=False):
     assert len(pairs) == n_examples
     for code, expected in pairs:
         printed = StringIO()
-        with redirect_stdout(printed), warnings.catch_warnings():
+        with chdir(folder), redirect_stdout(printed), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # users of the future only, and others' libraries
             exec(compile(code, str(page), "exec"), names)  # noqa: S102  # our own page
         assert size.sub("", printed.getvalue()) == size.sub("", expected)
         sizes = [list(map(int, size.findall(text))) for text in (printed.getvalue(), expected)]
         assert np.abs(np.subtract(*sizes)).max(initial=0) <= 2
-
-
-def imported_with_surerec():
-    """Return the libraries that a process imports to wrap a function."""
-    code = (
-        "import sys, surerec as sr; sr.wrap(lambda h: [[0.0, 1.0]] * len(h), items=[1, 2])\n"
-        "libraries = {'implicit', 'rectools', 'lenskit', 'torch', 'pandas'}\n"
-        "print(*libraries.intersection(sys.modules))"
-    )
-    command = [sys.executable, "-c", code]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()  # noqa: S603
