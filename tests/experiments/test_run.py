@@ -96,7 +96,7 @@ def test_the_folder_of_another_run_is_protected(settings, tmp_path):
     with pytest.raises(sr.InputError, match="contains other files"):
         run(settings, foreign, overwrite=True)
     assert (foreign / "thesis.tex").exists()
-    with pytest.raises(sr.InputError, match=r"cannot write \(Not a directory\)"):
+    with pytest.raises(sr.InputError, match=r"cannot be written \(Not a directory\)"):
         run(settings, foreign / "thesis.tex" / "out")
 
 

@@ -160,18 +160,15 @@ class Audit:
         target = Path(folder)
         check_target(target, overwrite=overwrite)
         figure = _figure(self)
-        try:
+        page = _page(self, figure)
+        with as_input_error(target, "cannot be written", "Use another folder."):
             target.parent.mkdir(parents=True, exist_ok=True)
             with folder_aside(target) as aside:
-                (aside / _MARK).write_text(_page(self, figure), encoding="utf-8")
+                (aside / _MARK).write_text(page, encoding="utf-8")
                 for ending, content in figure.items():
                     (aside / f"audit.{ending}").write_bytes(content)
                 for name, table in self.tables().items():
                     table.write_csv(aside / f"{name}.csv")
-        except OSError as error:
-            raise InputError(
-                f"{target}: cannot write ({error.strerror}). Use another folder."
-            ) from error
 
 
 def check_target(target: Path, *, overwrite: bool) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from surerec._arguments import check_whole
 from surerec._files import file_aside
-from surerec._inputs import parse_json, read_whole
+from surerec._inputs import as_input_error, parse_json, read_whole
 from surerec._version import __version__
 from surerec.datasets import CATALOGUE, find_dataset, load_dataset
 from surerec.errors import InputError
@@ -141,14 +141,10 @@ def prepare_folder(output: Path, settings: StudySettings, *, resume: bool, overw
                 "settings, or replace it with --overwrite."
             )
     content = {"settings": settings.as_dict(), "versions": versions()}
-    try:
+    with as_input_error(output, "cannot be written", "Use another folder."):
         output.mkdir(parents=True, exist_ok=True)
         with file_aside(record) as aside:
             aside.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"{output}: cannot write ({error.strerror}). Use another folder."
-        ) from error
 
 
 def _recorded(record: Path) -> Any:
