@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from surerec._threads import for_each
 from surerec.calibration import compare_with_items, p_counts_in_halves, ranks_by_later_item
 from surerec.evaluation import (
     Judgement,
     choose_users,
     evaluate_user,
-    for_each,
     write_table,
 )
 from surerec.experiments._study import ALGORITHMS, EXTRA, ORDERS
