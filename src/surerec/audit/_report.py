@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from surerec._files import check_utf8, folder_aside
+from surerec._files import folder_aside, holds_output
 from surerec._inputs import as_input_error
 from surerec._notebook import html_card
 from surerec._words import counted
@@ -173,15 +173,7 @@ class Audit:
 
 def check_target(target: Path, *, overwrite: bool) -> None:
     """Check that `target` is free, or holds an audit that `overwrite` replaces."""
-    check_utf8(target)
-    if target.exists() and not target.is_dir():
-        raise InputError(f"{target}: is a file. Use a folder.")
-    with as_input_error(target, "cannot be read"):
-        if not target.exists() or not any(target.iterdir()):
-            return
-    if not all((target / name).exists() for name in (_MARK, "verdicts.csv")):
-        raise InputError(f"{target}: contains files that are not an audit. Use another folder.")
-    if not overwrite:
+    if holds_output(target, {_MARK, "verdicts.csv"}, "an audit") and not overwrite:
         raise InputError(f"{target}: contains an audit. Use another folder, or overwrite it.")
 
 

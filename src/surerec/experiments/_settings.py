@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surerec._arguments import check_whole
-from surerec._files import file_aside
+from surerec._files import file_aside, holds_output
 from surerec._inputs import as_input_error, parse_json, read_whole
 from surerec._version import __version__
 from surerec.datasets import CATALOGUE, find_dataset, load_dataset
@@ -122,11 +122,7 @@ def versions() -> dict[str, str]:
 def prepare_folder(output: Path, settings: StudySettings, *, resume: bool, overwrite: bool) -> None:
     """Create the output folder, or check the one of a run that is resumed or overwritten."""
     record = output / _FILE
-    if output.exists() and not output.is_dir():
-        raise InputError(f"{output}: is a file. Use a folder.")
-    if output.is_dir() and any(output.iterdir()):
-        if not record.is_file():
-            raise InputError(f"{output}: contains other files. Use a new or an empty folder.")
+    if holds_output(output, {_FILE}, "a run"):
         if overwrite:
             for entry in list(output.iterdir()):
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
