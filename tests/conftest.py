@@ -1,5 +1,6 @@
+import re
 import sys
-from types import SimpleNamespace
+from typing import NamedTuple
 
 import pytest
 from hypothesis import settings
@@ -9,6 +10,21 @@ from surerec.cli import main
 # The first example may compile a kernel, so there is no deadline.
 settings.register_profile("surerec", deadline=None, max_examples=60)
 settings.load_profile("surerec")
+
+
+class Done(NamedTuple):
+    """What a command printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+    def assert_refused(self, *says):
+        """Assert that the command printed one error, which has these words, and no result."""
+        assert (self.code, self.out) == (2, ""), self.err
+        assert len(re.findall(r"\bError[: ]", self.err)) == 1, self.err
+        for words in says:
+            assert words in " ".join(self.err.split())
 
 
 @pytest.fixture
@@ -22,7 +38,7 @@ def cli(capsys, monkeypatch):
             main()
         captured = capsys.readouterr()
         assert "Traceback" not in captured.err
-        return SimpleNamespace(code=stop.value.code or 0, out=captured.out, err=captured.err)
+        return Done(stop.value.code or 0, captured.out, captured.err)
 
     return run
 

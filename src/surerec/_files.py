@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import platformdirs
 
+from surerec._inputs import as_input_error
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
@@ -52,6 +53,28 @@ def check_utf8(path: Path) -> None:
         raise InputError(
             f"The path '{name}' is not valid UTF-8, so its files cannot be read. Use another name."
         ) from None
+
+
+def holds_output(folder: Path, marks: set[str], what: str) -> bool:
+    """Return whether a folder holds earlier output; raise InputError for any other content.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder to write, which may be absent or empty.
+    marks : set of str
+        Names of files that the output has.
+    what : str
+        The output, such as "an audit".
+    """
+    check_utf8(folder)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: is a file. Use a folder.")
+    with as_input_error(folder, "cannot be read"):
+        names = {each.name for each in folder.iterdir()} if folder.exists() else set[str]()
+    if names and not names >= marks:
+        raise InputError(f"{folder}: contains files that are not {what}. Use another folder.")
+    return bool(names)
 
 
 def is_stream(path: Path) -> bool:

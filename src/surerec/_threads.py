@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from surerec._progress import progress
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
@@ -103,6 +104,27 @@ def run_blocks(task: Callable[[Block], Result], blocks: Iterable[Block]) -> Iter
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
+
+
+def for_each(
+    one: Callable[[Block], Result],
+    work: Sequence[Block],
+    doing: str,
+    *,
+    unit: str = "users",
+    at_once: int = 8,
+) -> list[Result]:
+    """Return the results of a function for each piece of work, on all cores, with a bar."""
+
+    def some(start: int) -> list[Result]:
+        return [one(each) for each in work[start : start + at_once]]
+
+    found: list[Result] = []
+    with progress(doing, total=len(work), unit=unit) as advance:
+        for part in run_blocks(some, range(0, len(work), at_once)):
+            found += part
+            advance(len(part))
+    return found
 
 
 _kept: dict[str, ThreadPoolExecutor] = {}

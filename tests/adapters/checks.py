@@ -1,10 +1,8 @@
 """Checks shared by the tests of all libraries' models."""
 
 import re
-import subprocess
-import sys
 import warnings
-from contextlib import redirect_stdout
+from contextlib import chdir, redirect_stdout
 from functools import cache, partial
 from io import StringIO
 from pathlib import Path
@@ -14,22 +12,16 @@ import numpy as np
 
 import surerec as sr
 from surerec.testing import CHECKS, ModelUnderTest
+from tests.served import served_cases
 
 EPSILON = 0.2
 QUICK = sorted(set(CHECKS) - {"served", "audited", "on Spark"})
 MODELS_PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "models.md"
 
 
-def missed(model, films, tested, *, by_history):
-    losses, held = [], []
-    for case, user in enumerate(tested.users):
-        known = films.items.ids.gather(tested.known(case)).to_list()
-        request = {"history": known} if by_history else {"user": films.users[int(user)]}
-        picks = model.recommend(**request, confidence=1 - EPSILON)
-        future = films.items.ids.gather(tested.future(case)).to_list()
-        losses.append(np.mean([item not in picks.items for item in future]))
-        held.append(picks.guarantee.holds)
-    return float(np.mean(losses)), held
+def missed(model, tested, asked_by):
+    found = list(served_cases(model, tested, asked_by, confidence=1 - EPSILON))
+    return np.mean([lost for _, lost in found]), [picks.guarantee.holds for picks, _ in found]
 
 
 def check_covered(model, many, covers):
@@ -38,7 +30,7 @@ def check_covered(model, many, covers):
     new = covers == "new-users"
     past = films.without_users(tested.users) if new else films.keeping(~tested.future_rows())
     sure = sr.wrap(model, covers=covers).fit(past)
-    loss, holds = missed(sure, films, tested, by_history=new)
+    loss, holds = missed(sure, tested, "history" if new else "user")
     calibration = past.users.ids.gather(sure.calibration_.users)
     calibrates = np.isin(films.users.ids.gather(tested.users), calibration)
     enough = np.diff(past.offsets)[tested.users] >= sure.min_history
@@ -81,7 +73,7 @@ def subject_around(make, name, covers=None):
     return found
 
 
-def check_page(tab, n_examples, *, rest=False):
+def check_page(folder, tab, n_examples, *, rest=False):
     """Run the examples of a library's tab, and perhaps the rest of the page; compare the output."""
     # Factors differ in their last digits between processors, and the set by an item.
     size = re.compile(r"(?<=RecommendationSet\()\d+")
@@ -95,20 +87,9 @@ def check_page(tab, n_examples, *, rest=False):
     assert len(pairs) == n_examples
     for code, expected in pairs:
         printed = StringIO()
-        with redirect_stdout(printed), warnings.catch_warnings():
+        with chdir(folder), redirect_stdout(printed), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # users of the future only, and others' libraries
             exec(compile(code, str(page), "exec"), names)  # noqa: S102  # our own page
         assert size.sub("", printed.getvalue()) == size.sub("", expected)
         sizes = [list(map(int, size.findall(text))) for text in (printed.getvalue(), expected)]
         assert np.abs(np.subtract(*sizes)).max(initial=0) <= 2
-
-
-def imported_with_surerec():
-    """Return the libraries that a process imports to wrap a function."""
-    code = (
-        "import sys, surerec as sr; sr.wrap(lambda h: [[0.0, 1.0]] * len(h), items=[1, 2])\n"
-        "libraries = {'implicit', 'rectools', 'lenskit', 'torch', 'pandas'}\n"
-        "print(*libraries.intersection(sys.modules))"
-    )
-    command = [sys.executable, "-c", code]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()  # noqa: S603

@@ -131,6 +131,5 @@ def test_invalid_models_and_requests_are_refused(fitted, halves):
         sure.recommend(history=halves[0].items.ids[:6], confidence=0.8)
 
 
-def test_the_examples_print_what_the_page_says(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    check_page("Cornac", 1)
+def test_the_examples_print_what_the_page_says(tmp_path):
+    check_page(tmp_path, "Cornac", 1)

@@ -8,6 +8,7 @@ import pytest
 
 import surerec as sr
 from surerec.calibration import following_cases
+from tests.served import served_cases
 
 
 @pytest.fixture(scope="module")
@@ -43,12 +44,8 @@ def frame_of(scores, past, k=None):
 def missed(sure, past, future, epsilon, users):
     """Return the mean share of held-out items outside the sets."""
     cases = following_cases(past, future, 0.4)
-    lost = []
-    for case in np.flatnonzero(np.isin(cases.users, users)):
-        expected = set(cases.interactions.items.ids.gather(cases.future(int(case))))
-        picks = sure.recommend(past.users[int(cases.users[case])], significance=epsilon)
-        lost.append(1 - len(expected & set(picks.items)) / len(expected))
-    return np.mean(lost)
+    found = served_cases(sure, cases[np.isin(cases.users, users)], "user", significance=epsilon)
+    return np.mean([lost for _, lost in found])
 
 
 def apart(past, future):
@@ -197,9 +194,7 @@ def test_the_command_line_wraps_lists(halves, scores, tmp_path, cli, write):
         (["--horizon", 0.4], "'--horizon'"),
         (["--future", tmp_path / "again.csv"], "--repeats drop"),
     ]:
-        refused = cli("wrap", tmp_path / "other", *given, *changed)
-        assert refused.code == 2
-        assert said in " ".join(refused.err.split())
+        cli("wrap", tmp_path / "other", *given, *changed).assert_refused(said)
         assert not (tmp_path / "other").exists()
     dropping = ("--future", tmp_path / "again.csv", "--repeats", "drop")
     dropped = cli("wrap", tmp_path / "other", *given, *dropping)

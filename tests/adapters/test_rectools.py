@@ -74,15 +74,9 @@ def make(name):
         return MAKERS[name]()
 
 
-def as_rectools(interactions):
-    frame = interactions.to_frame().to_pandas()
-    frame["item_id"] = "film " + frame["item_id"].astype(str)
-    return Dataset.construct(frame.assign(weight=1).sample(frac=1, random_state=1))
-
-
 @pytest.fixture(scope="module")
-def dataset(halves):
-    return as_rectools(halves[0])
+def dataset(named):
+    return Dataset.construct(named[0].assign(weight=1).sample(frac=1, random_state=1))
 
 
 @pytest.fixture(scope="module")
@@ -238,6 +232,5 @@ def test_invalid_models_and_requests_are_refused(fitted, dataset, halves):
         sr.wrap(RandomModel()).fit(halves[0])
 
 
-def test_the_examples_print_what_the_page_says(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    check_page("RecTools", 2)
+def test_the_examples_print_what_the_page_says(tmp_path):
+    check_page(tmp_path, "RecTools", 2)

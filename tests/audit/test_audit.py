@@ -7,25 +7,14 @@ from surerec.audit import audit
 from surerec.errors import InputError
 from surerec.evaluation import evaluate
 from surerec.measures import MeasureScorer
-from tests.audit import audited_data
-
-
-@pytest.fixture(scope="module")
-def drifting():
-    return audited_data.drifting()
-
-
-@pytest.fixture(scope="module")
-def drifted():
-    return audited_data.audit_of_drifting()
 
 
 def verdicts(found):
     return {verdict.kind: verdict.verdict for verdict in found.verdicts}
 
 
-def test_all_guarantees_hold_on_exchangeable_data():
-    found = audit(audited_data.exchangeable(), n_users=400)
+def test_all_guarantees_hold_on_exchangeable_data(exchangeable):
+    found = audit(exchangeable, n_users=400)
     verdict_of = verdicts(found)
     assert verdict_of["item-time"] == verdict_of["item-random"] == "holds"
     assert (
@@ -100,8 +89,7 @@ def test_recommenders_are_audited_with_their_settings(drifting, model, kinds):
         assert (found.settings["window"], found.settings["horizon"]) == (100, 0.3)
 
 
-def test_data_without_times_are_audited_without_time_order():
-    exchangeable = audited_data.exchangeable()
+def test_data_without_times_are_audited_without_time_order(exchangeable):
     frozen = sr.Interactions.from_profiles(
         exchangeable.offsets, exchangeable.item_codes, np.zeros(exchangeable.n_rows, dtype=int)
     )

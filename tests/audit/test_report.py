@@ -3,15 +3,9 @@ import pytest
 
 import surerec as sr
 from surerec.errors import InputError
-from tests.audit import audited_data
 from tests.reports.page import Page
 
 HOSTILE = "<img src=x onerror=alert(1)>[red]"
-
-
-@pytest.fixture(scope="module")
-def drifted():
-    return audited_data.audit_of_drifting()
 
 
 def test_the_page_has_the_verdicts_and_is_self_contained(drifted):
@@ -99,7 +93,4 @@ def test_a_model_folder_is_audited_recommender_by_recommender(shop, cli, monkeyp
 def test_mistakes_print_one_error_and_exit_with_2(shop, cli, monkeypatch, arguments, message):
     monkeypatch.chdir(shop)
     given = [f"{HOSTILE}.csv" if word == "DATA" else word for word in arguments]
-    done = cli("audit", *given)
-    assert done.code == 2
-    assert message in done.err.replace("\n", " ")
-    assert done.err.count("Error:") == 1
+    cli("audit", *given).assert_refused(message)

@@ -9,6 +9,7 @@ from surerec.calibration import UserCalibration, profile_cases, window_cases
 from surerec.errors import NotSupportedError
 from surerec.measures import Query
 from tests.calibration.test_declaration import LeavesOut, Memory, Undeclared
+from tests.served import served_cases
 
 EPSILON = 0.2
 HOLDS = "Recall of at lea"
@@ -30,20 +31,12 @@ def seen(films, new_users):
     return films.without_users(new_users)
 
 
-def served(model, films, cases, *, known):
+def losses(model, cases, *asked_by):
     """Return the mean loss of users, and the beginnings of their guarantees."""
-    lost, sentences = [], set()
-    for case in range(len(cases)):
-        history, future = (
-            films.items.ids.gather(codes).to_list()
-            for codes in (cases.known(case), cases.future(case))
-        )
-        user = films.users[int(cases.users[case])] if known else None
-        picks = model.recommend(user, history=history, significance=EPSILON)
-        lost.append(1 - len(set(picks.items) & set(future)) / len(future))
-        sentences.add(str(picks.guarantee).split(":")[0][:16])
-    assert len(lost) > 90
-    return np.mean(lost), sentences
+    found = list(served_cases(model, cases, "history", *asked_by, significance=EPSILON))
+    assert len(found) > 90
+    sentences = {str(picks.guarantee).split(":")[0][:16] for picks, _ in found}
+    return np.mean([lost for _, lost in found]), sentences
 
 
 def by_who(model, films, seen, new_users):
@@ -53,9 +46,10 @@ def by_who(model, films, seen, new_users):
     ids = films.users.ids.gather(cases.users).to_list()
     is_new = np.isin(cases.users, new_users)
     calibrates = np.array([i in calibrating for i in ids])
-    groups = {"new": is_new, "calibrates": calibrates, "known": ~is_new & ~calibrates}
     return {
-        who: served(model, films, cases[some], known=who != "new") for who, some in groups.items()
+        "new": losses(model, cases[is_new]),
+        "calibrates": losses(model, cases[calibrates], "user"),
+        "known": losses(model, cases[~is_new & ~calibrates], "user"),
     }
 
 
@@ -85,11 +79,11 @@ def test_refitted_after_a_window_it_covers_new_users_only(films):
     model = sr.PopulationConformal(Memory, window=200, threshold="rank")
     model.fit(films.without_users(new_users).until(day))
     cases = window_cases(films, day, end, 0.4)
-    lost, sentences = served(model, films, cases[np.isin(cases.users, new_users)], known=False)
+    lost, sentences = losses(model, cases[np.isin(cases.users, new_users)])
     assert lost == pytest.approx(EPSILON, abs=2 * NOISE)  # one window later
     assert sentences == {HOLDS}
     others = cases[~np.isin(cases.users, new_users)]
-    assert served(model, films, others, known=True)[1] == {"No guarantee"}
+    assert losses(model, others, "user")[1] == {"No guarantee"}
 
 
 @pytest.mark.parametrize("kind", [Memory, Undeclared])

@@ -228,9 +228,7 @@ def test_histories_are_members_with_their_times(run, answer, shop):
         (times[:2], "--history has 5, 3 items, and --times has 5 values"),
         (("--times", day, "--times", day), "--history has 5, 3 items, and --times has 1, 1 values"),
     ):
-        done = run(*request, *wrong)
-        assert done.code == 2
-        assert says in done.err
+        run(*request, *wrong).assert_refused(says)
 
 
 def test_files_of_groups_report_coverage_and_guarantee(run, answer, shop):
@@ -304,6 +302,4 @@ ONE, TO_FILE = ("recommend", "model", "--user", "7"), ("recommend", "model", "--
     ],
 )
 def test_user_errors_are_one_message_and_exit_code_2(run, words, says):
-    done = run(*words)
-    assert (done.code, done.out) == (2, "")
-    assert says in " ".join(done.err.split())
+    run(*words).assert_refused(says)

@@ -43,7 +43,6 @@ def metrics_table(names, strength=STRENGTH):
         more = 0.001 * METRICS.index(row["metric"])
         return value(row["algorithm"], place, strength) + more
 
-    names = list(names)
     every = {"metric": METRICS, "algorithm": (*ALGORITHMS, EXTRA)}
     frame = rows(dataset=names, split=ERRORS, **every)
     return filled(frame, mean=mean, standard_error=0.0125, n_users=40)

@@ -93,10 +93,10 @@ def test_the_folder_of_another_run_is_protected(settings, tmp_path):
     foreign = tmp_path / "foreign"
     foreign.mkdir()
     (foreign / "thesis.tex").write_text("years of work")
-    with pytest.raises(sr.InputError, match="contains other files"):
+    with pytest.raises(sr.InputError, match="contains files that are not a run"):
         run(settings, foreign, overwrite=True)
     assert (foreign / "thesis.tex").exists()
-    with pytest.raises(sr.InputError, match=r"cannot write \(Not a directory\)"):
+    with pytest.raises(sr.InputError, match=r"cannot be written \(Not a directory\)"):
         run(settings, foreign / "thesis.tex" / "out")
 
 

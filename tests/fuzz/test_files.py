@@ -61,7 +61,9 @@ def test_gzip_needs_no_more_memory_than_its_content(write):
     [
         (b"\xef\xbb\xbf", "is empty"),
         (gzip.compress(b"\xef\xbb\xbf", mtime=0), "is empty"),
+        (b"kunde,artikel,datum\nann,7,2024-05-01\n", "no user or item or time column among 'kun"),
         (b"\xe9\n" + ROWS, "no user or item or time column among"),
+        (HEAD + b'1,"2,3,4\n', "cannot be read as a table"),
         (HEAD + b'\xe9,"2,3,4\n', "cannot be read as a table"),
         (HEAD + b'1,2,3,4,5\n1,"' + b"y" * 140_000 + b'",3,4\n', "field larger than field limit"),
         (b'"' + b"y" * 140_000 + b'",user,item,time\n1,2,3,4\n', "column among 'yyy"),

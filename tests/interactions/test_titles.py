@@ -23,10 +23,8 @@ ORDERS = (
 
 
 @pytest.fixture
-def orders(tmp_path):
-    path = tmp_path / "orders.csv"
-    path.write_text(ORDERS)
-    return path
+def orders(write):
+    return write("orders.csv", ORDERS)
 
 
 def by_id(interactions):
@@ -56,11 +54,6 @@ TITLES = {10: "Lamp", 20: "Vase", 99: "Never sold", 98: None}
 EXPECTED = {10: "Lamp", 20: "Vase", 30: None, 40: None}
 
 
-def as_path(tmp_path, text, name="products.csv"):
-    (tmp_path / name).write_text(text)
-    return tmp_path / name
-
-
 SOURCES = {
     "dict": lambda _: TITLES,
     "dict of text": lambda _: {str(key): title for key, title in TITLES.items()},
@@ -69,14 +62,14 @@ SOURCES = {
         {"sku": [10.0, 20.0, 99.0, None], "name": ["Lamp", "Vase", "x", "y"]}
     ),
     "polars": lambda _: pl.DataFrame({"item_id": [10, 20, 99], "title": ["Lamp", "Vase", "x"]}),
-    "csv": lambda at: as_path(at, "product,label\n10,Lamp\n20,Vase\n99,Never sold\n"),
-    "csv as text": lambda at: str(as_path(at, "sku;product_name\n 10 ;Lamp\n20; Vase\n99;x\n")),
+    "csv": lambda write: write("products.csv", "product,label\n10,Lamp\n20,Vase\n99,Never sold\n"),
+    "csv text": lambda write: str(write("t.csv", "sku;product_name\n 10 ;Lamp\n20; Vase\n99;x\n")),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_titles_from_other_sources_match_by_id(orders, tmp_path, kind):
-    found = read(orders, titles=SOURCES[kind](tmp_path))
+def test_titles_from_other_sources_match_by_id(orders, write, kind):
+    found = read(orders, titles=SOURCES[kind](write))
     assert by_id(found) == EXPECTED
     assert found.titles_read == sr.interactions.TitlesRead(items=4, titled=2, unknown=1)
     assert str(found.titles_read) == (
@@ -84,27 +77,27 @@ def test_titles_from_other_sources_match_by_id(orders, tmp_path, kind):
     )
 
 
-def test_text_ids_and_a_column_with_another_name(tmp_path):
+def test_text_ids_and_a_column_with_another_name(write):
     consumed = pl.DataFrame({"u": [1, 1], "article": ["007", "A/8"], "ts": [1, 2]})
-    titles = as_path(tmp_path, "article,bezeichnung\n007,Bond\nA/8,Chair\n7,Seven\n")
+    titles = write("products.csv", "article,bezeichnung\n007,Bond\nA/8,Chair\n7,Seven\n")
     found = sr.read_interactions(consumed, user="u", titles=titles, title="bezeichnung")
     assert by_id(found) == {"007": "Bond", "A/8": "Chair"}
     assert found.titles_read.unknown == 1
     # The column of items has another name here than in the interactions.
-    other = as_path(tmp_path, "sku,title\n007,Bond\n", "other.csv")
+    other = write("other.csv", "sku,title\n007,Bond\n")
     found = sr.read_interactions(consumed, user="u", item="article", titles=other)
     assert by_id(found) == {"007": "Bond", "A/8": None}
 
 
 @pytest.mark.parametrize("titles", [{10: "Lamp", 2.5: "x"}, "sku,title\n10,Lamp\n20,\n"])
-def test_float_ids_of_pandas_match_integers(tmp_path, titles):
-    consumed = as_path(tmp_path, "user,sku,time\n1,10.0,1\n1,20.0,2\n", "log.csv")
-    given = as_path(tmp_path, titles) if isinstance(titles, str) else titles
+def test_float_ids_of_pandas_match_integers(write, titles):
+    consumed = write("log.csv", "user,sku,time\n1,10.0,1\n1,20.0,2\n")
+    given = write("products.csv", titles) if isinstance(titles, str) else titles
     assert by_id(sr.read_interactions(consumed, titles=given)) == {10: "Lamp", 20: None}
 
 
-def test_the_most_frequent_title_of_an_item_is_used(orders, tmp_path):
-    titles = as_path(tmp_path, "sku,title\n10,Lamp\n10,Lamp 2\n10,Lamp\n20,Vase\n20,Vase 2\n")
+def test_the_most_frequent_title_of_an_item_is_used(orders, write):
+    titles = write("products.csv", "sku,title\n10,Lamp\n10,Lamp 2\n10,Lamp\n20,Vase\n20,Vase 2\n")
     assert by_id(read(orders, titles=titles)) == {10: "Lamp", 20: "Vase 2", 30: None, 40: None}
 
 
@@ -125,6 +118,6 @@ def test_invalid_titles_are_refused(orders, given, said):
         read(orders, **given)
 
 
-def test_a_file_of_titles_needs_column_names(orders, tmp_path):
+def test_a_file_of_titles_needs_column_names(orders, write):
     with pytest.raises(InputError, match=r"data instead of column names.* add a header line"):
-        read(orders, titles=as_path(tmp_path, "10,Lamp\n20,Vase\n"))
+        read(orders, titles=write("products.csv", "10,Lamp\n20,Vase\n"))

@@ -24,12 +24,8 @@ def films():
 
 @pytest.fixture(scope="module")
 def fitted(films):
-    model = (
-        sr.PopulationConformal("CM12")
-        .fit(films)
-        .add_item_list("stock", films.items.ids[:20].to_list())
-    )
-    return model.model_
+    stock = {"stock": films.items.ids[:20].to_list()}
+    return sr.PopulationConformal("CM12").fit(films, item_lists=stock).model_
 
 
 @pytest.fixture(scope="module")
@@ -110,11 +106,8 @@ def test_live_segments(films, tmp_path):
 
 
 def test_item_lists_return_with_a_refit_after_a_calibration_user_is_forgotten(films, tmp_path):
-    model = (
-        sr.PopulationConformal("CM12")
-        .fit(films)
-        .add_item_list("stock", films.items.ids[:20].to_list())
-    )
+    stock = {"stock": films.items.ids[:20].to_list()}
+    model = sr.PopulationConformal("CM12").fit(films, item_lists=stock)
     with Live.create(tmp_path / "shop", model, refit=False) as live:
         live.forget(films.users[int(model.calibration_.users[0])])
         with pytest.raises(InputError, match="no item list 'stock'"):

@@ -231,9 +231,9 @@ def test_commands_work_beside_a_server(tmp_path, model, films, cli):
         assert cli("live", "forget", shop, films.users[4]).code == 0
         assert cli("live", "export", shop, tmp_path / "all.parquet").code == 0
         lost = cli("live", "export", shop, tmp_path / "no" / "all.parquet")
-        assert (lost.code, "cannot write the file" in lost.err) == (2, True)
+        lost.assert_refused("cannot be written")
         refused = cli("live", "ingest", shop, tmp_path / "all.parquet")
-        assert "Run one server at a time" in refused.err
+        refused.assert_refused("Run one server at a time")
         with pytest.raises(UnknownIdError):  # the server sees their changes
             served.recommend(films.users[4], confidence=0.9)
         served.observe(stream(films, 30, random_state=1))
@@ -337,5 +337,5 @@ def test_paths_that_are_not_utf_8_are_refused(cli, model, tmp_path):
         Live.create(tmp_path / bad, model)
     Live.create(tmp_path / "shop", model).close()
     ran = cli("live", "export", tmp_path / "shop", tmp_path / f"{bad}.parquet")
-    assert (ran.code, "is not valid UTF-8" in ran.err) == (2, True)
+    ran.assert_refused("is not valid UTF-8")
     assert [each.name for each in tmp_path.iterdir()] == ["shop"]

@@ -7,12 +7,7 @@ import surerec as sr
 from surerec.measures import MEASURES, MeasureScorer, Query, find_measure
 from surerec.precedence import rows_from
 from tests import oracle_method as paper
-from tests.recommenders.small_profiles import read
-
-a_row = st.tuples(st.integers(0, 7), st.integers(0, 9), st.integers(0, 5))
-some_rows = st.one_of(  # few, so that most counts are 0; and many, so that most are not
-    st.lists(a_row, min_size=1, max_size=25), st.lists(a_row, min_size=40, max_size=90)
-)
+from tests.recommenders.small_profiles import read, some_rows
 
 
 @pytest.fixture(autouse=True, scope="module")

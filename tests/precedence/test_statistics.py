@@ -8,9 +8,6 @@ from surerec.errors import NoUsersError
 from tests.golden.test_examples import COUNTS, SUPPORT
 from tests.recommenders.small_profiles import read
 
-some_rows = st.lists(
-    st.tuples(st.integers(0, 6), st.integers(0, 9), st.integers(0, 4)), min_size=1, max_size=60
-)
 ties_rules = st.sampled_from(["order", "strict"])
 strategies = st.sampled_from(["dense", "bounded"])
 

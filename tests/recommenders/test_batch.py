@@ -149,19 +149,6 @@ def strangers():
     return sr.datasets.synthetic(300, 60, 4_000, random_state=99)
 
 
-def histories_of(interactions):
-    return {
-        user: interactions.profile(user)["item_id"].to_list() for user in interactions.users.ids
-    }
-
-
-def asked_by(histories, known=()):
-    return {
-        user: {"user": user if user in known else None, "history": history}
-        for user, history in histories.items()
-    }
-
-
 @given(
     st.sampled_from(["CM12", "CM1", "NCM15"]),
     some_rows,
@@ -188,8 +175,12 @@ def test_small_histories_with_unknown_items_and_repeats(measure, rows, given_, l
     n_unknown = sum(int((model.items_.codes(history) < 0).sum()) for history in given_.values())
     assert len(found.ignored) == n_unknown
     known = set(interactions.users.ids) if leave_out else ()
+    requests = {
+        user: {"user": user if user in known else None, "history": history}
+        for user, history in usable.items()
+    }
     many = model.recommend_many(histories=found, confidence=0.6, k=3)
-    alone = one_by_one(model, asked_by(usable, known), confidence=0.6, k=3)
+    alone = one_by_one(model, requests, confidence=0.6, k=3)
     assert_frame_equal(many, alone, check_exact=True)
 
 
@@ -198,7 +189,8 @@ def test_every_form_of_histories_says_the_same(films, strangers, tmp_path):
     frame = strangers.to_frame()
     frame.write_csv(tmp_path / "users.csv")
     shuffled = frame.sample(fraction=1, shuffle=True, seed=4)
-    expected = model.recommend_many(histories=histories_of(strangers), confidence=0.7, k=5)
+    histories = dict(frame.group_by("user_id", maintain_order=True).agg("item_id").iter_rows())
+    expected = model.recommend_many(histories=histories, confidence=0.7, k=5)
     for form in (
         strangers,
         frame,

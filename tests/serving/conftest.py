@@ -6,6 +6,7 @@ import asyncio
 from types import SimpleNamespace
 
 import httpx
+import numpy as np
 from pydantic import TypeAdapter
 
 import surerec as sr
@@ -17,7 +18,7 @@ from surerec.serving._service import Service
 from surerec.serving._supervisor import shared_memory
 from surerec.serving._worker import create_app
 from tests.postgres import postgres  # noqa: F401  # a fixture
-from tests.serving.serving_server import Server, model_and_user, save, synthetic
+from tests.serving.serving_server import Server, save, synthetic
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +28,11 @@ def model_folder(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def known(model_folder):
-    return model_and_user(model_folder)
+    """Return a model of the folder, and a user with a history of median length."""
+    model = sr.load(model_folder)
+    interactions = model.statistics_.interactions
+    order = np.argsort(np.diff(interactions.offsets), kind="stable")
+    return model, interactions.users[int(order[len(order) // 2])]
 
 
 @pytest.fixture(scope="session")
@@ -114,6 +119,13 @@ def films(in_process, tmp_path_factory):
     models["sets"].calibrate_groups([2, 3])
     save_all(folder, models)
     return SimpleNamespace(data=data, models=models, folder=folder, client=in_process(folder))
+
+
+@pytest.fixture
+def shop(tmp_path, films):
+    """The folder of a live model."""
+    Live.create(tmp_path / "shop", films.models["sets"]).close()
+    return tmp_path / "shop"
 
 
 @pytest.fixture(scope="session")

@@ -65,6 +65,14 @@ def save_without_scorer(folder, *, overwrite=False):
     return folder
 
 
+def until(condition, seconds=30):
+    """Return the first true value of a condition, or its last one after some seconds."""
+    end = time.monotonic() + seconds
+    while not (found := condition()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return found
+
+
 class Server:
     """A ``surerec serve`` process with its log and address."""
 
@@ -115,12 +123,8 @@ class Server:
         return {line.split(maxsplit=5)[5] for line in lines if f"{folder}/" in line}
 
     def wait_for(self, event, n=1, seconds=30):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            if len(found := self.lines(event)) >= n:
-                return found
-            time.sleep(0.05)
-        raise AssertionError(f"no {n} × {event!r} in:\n{self.text}")
+        assert until(lambda: len(self.lines(event)) >= n, seconds), (n, event, self.text)
+        return self.lines(event)
 
     def client(self, key=None, **more):
         headers = {"Authorization": f"Bearer {key}"} if key else {}
@@ -146,11 +150,3 @@ def problem(response, status):
     for leak in ("Traceback", "/home", "/tmp", "site-packages", ".py", sr.__version__):  # noqa: S108
         assert leak not in response.text
     return body["detail"]
-
-
-def model_and_user(model_folder):
-    """Return a model of the folder, and a user with a history of median length."""
-    model = sr.load(model_folder)
-    interactions = model.statistics_.interactions
-    order = np.argsort(np.diff(interactions.offsets), kind="stable")
-    return model, interactions.users[int(order[len(order) // 2])]

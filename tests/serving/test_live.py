@@ -14,12 +14,6 @@ from tests.serving.serving_server import problem
 EVENTS = "v1/events"
 
 
-@pytest.fixture
-def shop(tmp_path, films):
-    Live.create(tmp_path / "shop", films.models["sets"]).close()
-    return tmp_path / "shop"
-
-
 def event(user, item, seconds, **more):
     return {"user": user, "item": item, "time": 1_700_000_000 + seconds, **more}
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import surerec as sr
-from surerec.live import Live, SqliteStore, Window
+from surerec.live import SqliteStore, Window
 from surerec.serving import KeyFile
 from tests.serving.serving_server import ACCENT, NASTY
 
@@ -403,16 +403,15 @@ def test_static_files_are_cached_by_etag(client):
         assert client.get(path).status_code == 404
 
 
-def test_a_live_model_shows_nominal_and_observed_coverage(open_page, start, films, tmp_path):
-    Live.create(tmp_path / "shop", films.models["sets"]).close()
-    store = SqliteStore(tmp_path / "shop" / "events.sqlite")
+def test_a_live_model_shows_nominal_and_observed_coverage(open_page, start, shop):
+    store = SqliteStore(shop / "events.sqlite")
     with store.writing() as transaction:  # as after 4,000 evaluated events
         for number, missed in enumerate((200, 203)):
             window = Window(0, 0, 2000, [missed, 400, 600], [missed + 90, 450, 700])
             transaction.put(f"window {number:09d}", window)
         transaction.put("alert 000000000", {"at": "2024-05-01T12:00", "message": NASTY})
     store.close()
-    server = start(tmp_path / "shop", "--workers", "1")
+    server = start(shop, "--workers", "1")
     hint = "No event has been evaluated yet. Fitted on 20"
     expect(open_page(server.url).locator("#live-hint")).to_contain_text(hint)
     with server.client() as client:

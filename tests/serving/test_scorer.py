@@ -65,13 +65,13 @@ def test_the_command_line_imports_it(inside, cli, tmp_path):
 @pytest.mark.usefixtures("inside")
 def test_a_wrong_scorer_is_named(cli, scorer, message):
     told = cli("recommend", "films", "--history", "1,2,3,4,5", "--scorer", scorer)
-    assert (told.code, message in told.err) == (2, True), told.err
+    told.assert_refused(message)
 
 
 @pytest.mark.usefixtures("inside")
 def test_without_its_scorer_the_message_says_how_to_pass_it(cli):
     told = cli("recommend", "films", "--history", "1,2,3,4,5")
-    assert (told.code, "--scorer package.module:object" in told.err) == (2, True), told.err
+    told.assert_refused("--scorer package.module:object")
 
 
 def test_the_server_answers_known_and_new_users(inside, shop, start):

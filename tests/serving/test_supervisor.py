@@ -12,8 +12,7 @@ import httpx
 import pytest
 
 import surerec as sr
-from surerec.live import Live
-from tests.serving.serving_server import problem, save, save_without_scorer
+from tests.serving.serving_server import problem, save, save_without_scorer, until
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="Linux only")
 
@@ -123,16 +122,12 @@ def test_a_reload_loses_no_request(start, folder, way):
     assert load.check(models) == set(models)
     with server.client() as client:
         assert 'surerec_model_swaps_total{result="done"} 2.0' in client.get("metrics").text
-    end = time.monotonic() + 10
-    while any(name.endswith("(deleted)") for name in server.mapped(folder)):
-        assert time.monotonic() < end, "a process keeps the files of an old model mapped"
-        time.sleep(0.2)
+    # No process keeps the files of an old model mapped.
+    assert until(lambda: not any("(deleted)" in name for name in server.mapped(folder)), 10)
 
 
 @needs_proc
-def test_an_idle_worker_releases_a_model_that_another_refitted(start, films, tmp_path):
-    shop = tmp_path / "shop"
-    Live.create(shop, films.models["sets"]).close()
+def test_an_idle_worker_releases_a_model_that_another_refitted(start, films, shop):
     server = start(shop, "--workers", "2", "--worker-timeout", "1")
     items = films.data.items.ids[:10].to_list()
     events = [
@@ -144,10 +139,7 @@ def test_an_idle_worker_releases_a_model_that_another_refitted(start, films, tmp
         for first in range(0, len(events), 100):
             response = client.post("v1/events", json={"events": events[first : first + 100]})
             assert response.status_code == 200, response.text
-    end = time.monotonic() + 60
-    while time.monotonic() < end and server.mapped(shop / "models/000001"):
-        time.sleep(0.2)
-    assert not server.mapped(shop / "models/000001")
+    assert until(lambda: not server.mapped(shop / "models/000001"), 60)
     assert server.mapped(shop / "models/000002")
     with server.client() as client:
         assert client.post("v1/recommendations", json=request(1)).status_code == 200
@@ -220,10 +212,7 @@ def test_workers_end_when_their_supervisor_is_killed(start, folder):
     workers = server.workers()
     os.kill(server.process.pid, signal.SIGKILL)
     server.process.wait()
-    end = time.monotonic() + 20
-    while time.monotonic() < end and any(map(is_running, workers)):
-        time.sleep(0.1)
-    assert not any(map(is_running, workers))
+    assert until(lambda: not any(map(is_running, workers)))
 
 
 def is_running(pid):

@@ -18,6 +18,11 @@ def data(tmp_path):
     return tmp_path / "log.parquet"
 
 
+def same_rows(folder, expected):
+    found = pl.concat(pl.read_parquet(path) for path in sorted(folder.glob("*.parquet")))
+    return found.equals(expected.with_columns(pl.selectors.integer().cast(pl.Int64)))
+
+
 @pytest.mark.usefixtures("spark")
 def test_fit_and_recommend_to_all(cli, data, tmp_path):
     model, picks = tmp_path / "the model", tmp_path / "my picks"
@@ -30,20 +35,15 @@ def test_fit_and_recommend_to_all(cli, data, tmp_path):
     users.write_text("7\n3\n")
     options = ("--users", users, "--engine", "spark", "--confidence", "0.7")
     assert cli("recommend", model, "--output", picks, *options).code == 0
-    found = pl.concat(pl.read_parquet(path) for path in sorted(picks.glob("*.parquet")))
-    expected = sr.load(model).recommend_many([7, 3], confidence=0.7)
-    assert found.equals(expected.with_columns(pl.selectors.integer().cast(pl.Int64)))
+    assert same_rows(picks, sr.load(model).recommend_many([7, 3], confidence=0.7))
     assert sr.load(model).statistics_.interactions.n_rows == pl.read_parquet(data).height
-    again = cli("recommend", model, "--output", picks, *options)
-    assert again.code == 2
-    assert "already exists" in again.err
+    cli("recommend", model, "--output", picks, *options).assert_refused("already exists")
 
 
 @pytest.mark.usefixtures("spark")
 def test_order_without_a_sequence_is_refused(cli, data, tmp_path):
     result = cli("fit", data, tmp_path / "model", "--engine", "spark")
-    assert result.code == 2
-    assert "needs a sequence column" in result.err
+    result.assert_refused("needs a sequence column")
 
 
 def test_nothing_outside_the_extra_imports_pyspark():

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import polars as pl
 import pytest
 
 import surerec as sr
@@ -10,6 +9,7 @@ from surerec.errors import InputError
 from surerec.spark import recommend_spark
 from surerec.testing import CHECKS
 from tests.contracts.test_recommenders import SUBJECTS, WRAPPED
+from tests.spark.test_cli_spark import same_rows
 
 pytestmark = pytest.mark.spark
 
@@ -32,11 +32,6 @@ def test_it_runs_on_spark_or_is_refused(spark, name, tmp_path):
 @pytest.fixture(scope="module")
 def films():
     return sr.datasets.synthetic(n_users=300, n_items=80, n_rows=6_000, ties=0.2, random_state=12)
-
-
-def same_rows(folder, expected):
-    found = pl.concat(pl.read_parquet(path) for path in sorted(folder.glob("*.parquet")))
-    return found.equals(expected.with_columns(pl.selectors.integer().cast(pl.Int64)))
 
 
 def test_rows_of_all_users_and_of_groups_are_those_of_memory(spark, films, tmp_path):

@@ -157,18 +157,10 @@ class RecToolsAdapter(Adapter):
 
 def as_dataset(known: Interactions) -> Any:
     """Return interactions as a Dataset of RecTools, with weight 1."""
-    import pandas as pd  # noqa: PLC0415  # a dependency of RecTools
-    from rectools import Columns  # noqa: PLC0415
     from rectools.dataset import Dataset  # noqa: PLC0415
 
-    owners = np.repeat(np.arange(known.n_users), np.diff(known.offsets))
-    rows = {
-        Columns.User: known.users.ids.gather(owners).to_numpy(),
-        Columns.Item: known.items.ids.gather(known.item_codes).to_numpy(),
-        Columns.Weight: np.ones(len(owners)),
-        Columns.Datetime: known.times.astype("datetime64[us]"),
-    }
-    return Dataset.construct(pd.DataFrame(rows))
+    # RecTools names the columns of ids and times as we do.
+    return Dataset.construct(known.to_frame().to_pandas().assign(weight=1.0))
 
 
 def _ease(model: Any) -> Form:

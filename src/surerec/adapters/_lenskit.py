@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import lenskit
 import numpy as np
-import polars as pl
 from lenskit.data import ItemList, Vocabulary, from_interactions_df
 from lenskit.training import TrainingOptions
 
@@ -126,14 +125,7 @@ class LensKitAdapter(Adapter):
     def fitted_on(self, known: Interactions) -> Self:
         """Train a clone, which has no trained state."""
         model = self.model.clone()
-        owners = np.repeat(np.arange(known.n_users), np.diff(known.offsets))
-        rows = pl.DataFrame(
-            {
-                "user_id": known.users.ids.gather(owners),
-                "item_id": known.items.ids.gather(known.item_codes),
-                "timestamp": pl.Series(known.times).cast(pl.Datetime("us")),
-            }
-        )
+        rows = known.to_frame().rename({"datetime": "timestamp"})
         data = from_interactions_df(rows.to_pandas(), items=known.items.ids.to_list())
         try:
             model.train(data, TrainingOptions(rng=_SEED))
@@ -144,7 +136,7 @@ class LensKitAdapter(Adapter):
                 "wrap(pipeline).calibrate."
             ) from error
         items = _vocabulary(model, "item") or known.items
-        users = IdMap(known.users.ids.gather(np.unique(owners)), noun="user")
+        users = IdMap(known.users.ids.gather(np.flatnonzero(np.diff(known.offsets))), noun="user")
         fresh = self.around(model, as_form(model.component("scorer")), items, users)
         fresh.folds_in = self.folds_in and fresh.scores_a_history()
         return fresh

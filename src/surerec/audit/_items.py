@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 
 from surerec._arguments import check_numbers
+from surerec._threads import for_each
 from surerec.calibration import compare_with_items
 from surerec.errors import InputError
 from surerec.evaluation import (
@@ -15,7 +16,6 @@ from surerec.evaluation import (
     MeasuredSets,
     assess_model,
     candidates_of,
-    for_each,
     split_user,
     unknown_among,
 )

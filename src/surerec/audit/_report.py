@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from surerec._files import check_utf8, folder_aside
+from surerec._files import folder_aside, holds_output
 from surerec._inputs import as_input_error
 from surerec._notebook import html_card
 from surerec._words import counted
@@ -160,31 +160,20 @@ class Audit:
         target = Path(folder)
         check_target(target, overwrite=overwrite)
         figure = _figure(self)
-        try:
+        page = _page(self, figure)
+        with as_input_error(target, "cannot be written", "Use another folder."):
             target.parent.mkdir(parents=True, exist_ok=True)
             with folder_aside(target) as aside:
-                (aside / _MARK).write_text(_page(self, figure), encoding="utf-8")
+                (aside / _MARK).write_text(page, encoding="utf-8")
                 for ending, content in figure.items():
                     (aside / f"audit.{ending}").write_bytes(content)
                 for name, table in self.tables().items():
                     table.write_csv(aside / f"{name}.csv")
-        except OSError as error:
-            raise InputError(
-                f"{target}: cannot write ({error.strerror}). Use another folder."
-            ) from error
 
 
 def check_target(target: Path, *, overwrite: bool) -> None:
     """Check that `target` is free, or holds an audit that `overwrite` replaces."""
-    check_utf8(target)
-    if target.exists() and not target.is_dir():
-        raise InputError(f"{target}: is a file. Use a folder.")
-    with as_input_error(target, "cannot be read"):
-        if not target.exists() or not any(target.iterdir()):
-            return
-    if not all((target / name).exists() for name in (_MARK, "verdicts.csv")):
-        raise InputError(f"{target}: contains files that are not an audit. Use another folder.")
-    if not overwrite:
+    if holds_output(target, {_MARK, "verdicts.csv"}, "an audit") and not overwrite:
         raise InputError(f"{target}: contains an audit. Use another folder, or overwrite it.")
 
 

@@ -186,12 +186,6 @@ class Segments:
         return self.fitted is not None and self.fitted.column == self.users.column
 
     @property
-    def small(self) -> dict[str, int]:
-        """The number of audited users of each segment that has too few."""
-        counts = self.users.counts(self.audited)
-        return {name: n for name, n in counts.items() if 0 < n < FEWEST_USERS}
-
-    @property
     def pooled(self) -> Segmentation:
         """The segments of the table, with small ones pooled."""
         return self.users.pooled(FEWEST_USERS, self.audited)
@@ -246,7 +240,7 @@ class Segments:
 
     def notes(self) -> list[str]:
         """Return notes on the scope of the guarantee and on the pooled segments."""
-        column, small = self.users.column, self.small
+        column, counts = self.users.column, self.users.counts(self.audited)
         over = "per" if self.per_segment else "over all users, not per"
         notes = [f"The guarantee is {over} {column}."]
         missing = int((self.users.codes[self.audited] < 0).sum())
@@ -255,9 +249,9 @@ class Segments:
                 f"{missing:,} audited {'user has' if missing == 1 else 'users have'} no {column}: "
                 f"the guarantee per {column} does not cover them."
             )
-        if not small:
+        few = ", ".join(f"{name} ({n})" for name, n in counts.items() if 0 < n < FEWEST_USERS)
+        if not few:
             return notes
-        few = ", ".join(f"{name} ({n})" for name, n in small.items())
         why = (
             f"Segments with fewer than {FEWEST_USERS} audited users are pooled as "
             f"'{self.pooled.other(self.users)}': {few}. Audit more users with --users (n_users=)."

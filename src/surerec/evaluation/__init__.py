@@ -43,7 +43,6 @@ from surerec.evaluation._reliability import item_reliability, new_user_reliabili
 from surerec.evaluation._sets import (
     CHECKED_EPSILONS,
     MeasuredSets,
-    for_each,
     halves,
     losses_at,
     measure_curve,
@@ -74,7 +73,6 @@ __all__ = [
     "dataset_ranks",
     "evaluate",
     "evaluate_user",
-    "for_each",
     "friedman",
     "halves",
     "item_reliability",

@@ -12,12 +12,12 @@ import polars as pl
 
 from surerec._arguments import check_choice, check_text, check_whole
 from surerec._files import check_utf8, file_aside
+from surerec._threads import for_each
 from surerec._words import shown
 from surerec.calibration import compare_with_items
 from surerec.errors import InputError
 from surerec.evaluation._metrics import ranking_metrics
 from surerec.evaluation._protocol import EPSILONS, SplitOrder, choose_users, split_user, validity
-from surerec.evaluation._sets import for_each
 from surerec.measures import Query, as_measure, as_scorer
 from surerec.precedence import as_statistics
 from surerec.recommenders import Recommender, refitted

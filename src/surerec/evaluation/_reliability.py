@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from surerec._threads import for_each
 from surerec.calibration import (
     CalibrationUsers,
     ItemProbabilities,
@@ -20,7 +21,6 @@ from surerec.calibration import (
 )
 from surerec.errors import InputError
 from surerec.evaluation._new_users import split_by, split_users
-from surerec.evaluation._sets import for_each
 from surerec.measures import as_measure
 from surerec.precedence import count_precedence
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from surerec._progress import progress
-from surerec._threads import run_blocks
 from surerec.calibration import find_guarantee
 from surerec.errors import InputError
 from surerec.measures import as_measure
@@ -27,8 +25,6 @@ CHECKED_EPSILONS: Final = (0.05, 0.1, 0.2, 0.3, 0.5)
 N_SPLITS: Final = 10
 """Number of random halvings; each half calibrates once and is tested once."""
 
-_Result = TypeVar("_Result")
-
 
 def refittable(measure: MeasureLike) -> Measure:
     """Return a measure that can be refitted; raise InputError for a fitted scorer."""
@@ -38,22 +34,6 @@ def refittable(measure: MeasureLike) -> Measure:
             f"The scorer {found.name} is already fitted and cannot be refitted. Pass its class, or "
             "a function that builds it from statistics."
         )
-    return found
-
-
-def for_each(
-    one: Callable[[Any], _Result], work: Sequence[Any], doing: str, at_once: int = 8
-) -> list[_Result]:
-    """Return the results of a function for each piece of work, on all cores."""
-
-    def some(start: int) -> list[_Result]:
-        return [one(each) for each in work[start : start + at_once]]
-
-    found: list[_Result] = []
-    with progress(doing, total=len(work), unit="users") as advance:
-        for part in run_blocks(some, range(0, len(work), at_once)):
-            found += part
-            advance(len(part))
     return found
 
 

@@ -8,14 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from surerec._threads import for_each
 from surerec.calibration import compare_with_items, p_counts_in_halves, ranks_by_later_item
-from surerec.evaluation import (
-    Judgement,
-    choose_users,
-    evaluate_user,
-    for_each,
-    write_table,
-)
+from surerec.evaluation import Judgement, choose_users, evaluate_user, write_table
 from surerec.experiments._study import ALGORITHMS, EXTRA, ORDERS
 from surerec.measures import MEASURES, ProfileRows, aggregate, log_score
 
@@ -77,19 +72,15 @@ def evaluate_users(
     users = choose_users(
         statistics.interactions, settings.n_users, random_state=settings.random_state
     )
-    starts = range(0, len(users), _USERS_AT_ONCE)
-    paths = {
-        (order, start): folder.absolute() / f"{order}-{start:05d}.parquet"
-        for order in ORDERS
-        for start in starts
-    }
+    place = folder.absolute()
     work = [
-        (path, order, users[start : start + _USERS_AT_ONCE])
-        for (order, start), path in paths.items()
+        (place / f"{order}-{start:05d}.parquet", order, users[start : start + _USERS_AT_ONCE])
+        for order in ORDERS
+        for start in range(0, len(users), _USERS_AT_ONCE)
     ]
     description = f"{name}: every algorithm on {len(users)} users"
     for_each(partial(_evaluate_some, settings, statistics), work, description, at_once=1)
-    frames = [pl.read_parquet(path, glob=False) for path in paths.values()]
+    frames = [pl.read_parquet(path, glob=False) for path, *_ in work]
     return pl.concat(frames, how="vertical_relaxed")
 
 

@@ -131,14 +131,6 @@ def _introduction(
     yield Verdicts(tuple(all_claims(results, ranks)))
 
 
-def _pictures(kind: str, titles: Mapping[str, str]) -> list[Block]:
-    """Return the figures of a kind, one for each data set."""
-    return [
-        Picture(f"{kind}-{file}", _TEXTS["captions"][kind].format(titles[dataset]))
-        for dataset, file in study.file_names(titles).items()
-    ]
-
-
 def _rows(
     table: pl.DataFrame,
     key: str,
@@ -251,8 +243,9 @@ def _levels(
     yield Heading(kind.capitalize())
     yield Paragraph(_TEXTS["words"][kind])
     header = ("algorithm", *(f"ε = {level:g}" for level in study.LEVELS))
-    for picture, (dataset, title) in zip(_pictures(kind, titles), titles.items(), strict=True):
-        yield picture
+    for dataset, file in study.file_names(titles).items():
+        title = titles[dataset]
+        yield Picture(f"{kind}-{file}", _TEXTS["captions"][kind].format(title))
         for split, words in study.SPLITS.items():
             chosen = (pl.col("dataset") == dataset) & (pl.col("split") == split)
             table = at_levels(validity.filter(chosen))

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surerec._arguments import check_whole
-from surerec._files import file_aside
-from surerec._inputs import parse_json, read_whole
+from surerec._files import file_aside, holds_output
+from surerec._inputs import as_input_error, parse_json, read_whole
 from surerec._version import __version__
 from surerec.datasets import CATALOGUE, find_dataset, load_dataset
 from surerec.errors import InputError
@@ -122,11 +122,7 @@ def versions() -> dict[str, str]:
 def prepare_folder(output: Path, settings: StudySettings, *, resume: bool, overwrite: bool) -> None:
     """Create the output folder, or check the one of a run that is resumed or overwritten."""
     record = output / _FILE
-    if output.exists() and not output.is_dir():
-        raise InputError(f"{output}: is a file. Use a folder.")
-    if output.is_dir() and any(output.iterdir()):
-        if not record.is_file():
-            raise InputError(f"{output}: contains other files. Use a new or an empty folder.")
+    if holds_output(output, {_FILE}, "a run"):
         if overwrite:
             for entry in list(output.iterdir()):
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
@@ -141,14 +137,10 @@ def prepare_folder(output: Path, settings: StudySettings, *, resume: bool, overw
                 "settings, or replace it with --overwrite."
             )
     content = {"settings": settings.as_dict(), "versions": versions()}
-    try:
+    with as_input_error(output, "cannot be written", "Use another folder."):
         output.mkdir(parents=True, exist_ok=True)
         with file_aside(record) as aside:
             aside.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"{output}: cannot write ({error.strerror}). Use another folder."
-        ) from error
 
 
 def _recorded(record: Path) -> Any:

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
 import polars as pl
-from polars.exceptions import PolarsError
 
 from surerec._arguments import check_list, check_path, check_whole
 from surerec._files import check_utf8, file_aside
+from surerec._inputs import as_input_error
 from surerec._threads import one_thread
 from surerec.conformal import UserDay
 from surerec.errors import InputError, StoreError
@@ -511,15 +511,9 @@ class Live:
             frame = self._state.growing.profiles.settled().to_frame()
         target = Path(check_path("path", path))
         check_utf8(target)
-        try:
-            with file_aside(target) as aside:
-                frame.write_parquet(aside)
-        except (OSError, PolarsError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise InputError(
-                f"{target}: cannot write the file ({reason}). Pass another path, or free disk "
-                "space."
-            ) from error
+        advice = "Pass another path, or free disk space."
+        with as_input_error(target, "cannot be written", advice), file_aside(target) as aside:
+            frame.write_parquet(aside)
         return len(frame)
 
     # Refitting.

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from surerec._arguments import check_choice, check_kind, check_number, check_whole
-from surerec._files import check_utf8, folder_aside
+from surerec._files import folder_aside, holds_output
 from surerec._progress import progress
 from surerec._words import DAY, day_of
 from surerec.calibration import Cases, ThresholdUnit, observe
@@ -440,12 +440,7 @@ def _worst_window(
 
 def check_replay_target(folder: Path) -> None:
     """Check, before a long computation, that a replay can be written to a folder."""
-    check_utf8(folder)
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file. Use a folder.")
-    names = {each.name for each in folder.iterdir()} if folder.exists() else set()
-    if names and not names >= _FILES:
-        raise InputError(f"{folder} contains files that are not a replay. Use another folder.")
+    holds_output(folder, _FILES, "a replay")
 
 
 def write_replay(result: ReplayResult, folder: Path) -> None:

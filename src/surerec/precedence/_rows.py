@@ -84,14 +84,8 @@ def load(source: RowSource, k: int, left: int, tile: NDArray[Any]) -> None:
 @njit(nogil=True, cache=True)
 def _load_compressed(source: RowSource, place: int, left: int, tile: NDArray[Any]) -> None:
     """Write columns of a compressed row into `tile`."""
-    low, end = source.offsets[place], source.offsets[place + 1]
-    high, stop = end, left + len(tile)
-    while low < high:
-        middle = (low + high) >> 1
-        if source.items[middle] < left:
-            low = middle + 1
-        else:
-            high = middle
+    begin, end = source.offsets[place], source.offsets[place + 1]
+    low, stop = begin + np.searchsorted(source.items[begin:end], left), left + len(tile)
     last = low + len(tile) - 1
     if low <= last < end and source.items[low] == left and source.items[last] == stop - 1:
         # No zeros, as in rows that are compressed because of counts above 16 bits.
@@ -111,17 +105,12 @@ def _pick_compressed(
     source: RowSource, place: int, columns: NDArray[np.int64], out: NDArray[Any]
 ) -> None:
     """Write some columns of a compressed row, each found by bisection."""
-    begin, end = source.offsets[place], source.offsets[place + 1]
+    row = slice(source.offsets[place], source.offsets[place + 1])
+    items, counts = source.items[row], source.counts[row]
     for j in range(len(columns)):
-        low, high = begin, end
-        while low < high:
-            middle = (low + high) >> 1
-            if source.items[middle] < columns[j]:
-                low = middle + 1
-            else:
-                high = middle
-        there = low < end and source.items[low] == columns[j]
-        out[j] = source.counts[low] if there else 0
+        found = np.searchsorted(items, columns[j])
+        there = found < len(items) and items[found] == columns[j]
+        out[j] = counts[found] if there else 0
 
 
 @njit(nogil=True, inline="always")  # a call would be slower than a few columns

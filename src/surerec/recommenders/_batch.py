@@ -315,7 +315,15 @@ def iter_recommendations(
     checked = model.options(**options)
     queried: NDArray[np.int64] | Histories
     if histories is None:
-        queried = _codes_of_users(model, users, leave_out, at, options.get("unknown", "check"))
+        if check_flag("leave_out", leave_out):
+            raise InputError("leave_out= needs histories=; users of the data are always left out.")
+        refuse_times(None, at, "users of the data have times of their own")
+        known = model.profiles()
+        queried = np.arange(known.n_users)
+        if users is not None:
+            queried = select_known(known.users, users, options.get("unknown", "check"))
+        if not len(queried):
+            raise InputError("users is empty. Pass at least one id, or None for all users.")
     elif users is not None:
         raise InputError("Both users and histories= were given. Pass one of them.")
     elif isinstance(histories, Histories):
@@ -326,25 +334,6 @@ def iter_recommendations(
         for message in queried.warnings():
             warnings.warn(message, HistoriesWarning, stacklevel=4)
     yield from _batches(model, queried, checked)
-
-
-def _codes_of_users(
-    model: ModelParts,
-    users: Sequence[Any] | None,
-    leave_out: bool,  # noqa: FBT001
-    at: Any,
-    unknown: str,
-) -> NDArray[np.int64]:
-    if check_flag("leave_out", leave_out):
-        raise InputError("leave_out= needs histories=; users of the data are always left out.")
-    refuse_times(None, at, "users of the data have times of their own")
-    known = model.profiles()
-    codes = np.arange(known.n_users)
-    if users is not None:
-        codes = select_known(known.users, users, unknown)
-    if not len(codes):
-        raise InputError("users is empty. Pass at least one id, or None for all users.")
-    return codes
 
 
 def _batches(

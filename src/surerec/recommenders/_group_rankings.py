@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 
 from surerec._arguments import check_choice, check_offsets
-from surerec._progress import progress
 from surerec._state import ArraySchema, State, check_arrays
-from surerec._threads import run_blocks
+from surerec._threads import for_each
 from surerec.calibration import codes_in
 from surerec.conformal import RiskCurve
 from surerec.recommenders._query import Group, places_of
@@ -309,14 +308,7 @@ def observe_groups(
             rows.append(np.vstack((np.full(len(future), member), future, entries)))
         return np.concatenate(rows, axis=1), len(candidates)
 
-    def block(start: int) -> list[tuple[NDArray[np.float64], int]]:
-        return [one(group) for group in groups[start : start + _GROUPS_AT_ONCE]]
-
-    found: list[tuple[NDArray[np.float64], int]] = []
-    with progress("Scoring groups", total=len(groups), unit="groups") as advance:
-        for some in run_blocks(block, range(0, len(groups), _GROUPS_AT_ONCE)):
-            found += some
-            advance(len(some))
+    found = for_each(one, groups, "Scoring groups", unit="groups", at_once=_GROUPS_AT_ONCE)
     rows = np.concatenate([np.empty((4, 0)), *(each for each, _ in found)], axis=1)
     members = np.concatenate([np.empty(0, dtype=np.int64), *groups])
     return GroupOutcomes(

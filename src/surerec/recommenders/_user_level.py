@@ -136,7 +136,7 @@ class UserLevel:
         if listed is not None:
             past = sample.past.interactions.items
             there = listed.within(serving.interactions.items, past)
-        kept = calibrate(
+        users, probabilities = calibrate(
             sample.scorer,
             sample.past,
             sample.cases,
@@ -146,7 +146,6 @@ class UserLevel:
             listed=there,
             random_state=self.random_state,
         )
-        users, probabilities = kept
         return self._kind(
             users=users,
             probabilities=probabilities,

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from surerec._columns import Columns
 from surerec._files import follow
+from surerec._inputs import as_input_error
 from surerec.errors import InputError, LeftOutWarning
 from surerec.interactions import read_members
 from surerec.recommenders import load
@@ -147,13 +148,9 @@ def recommend_spark(
         members = _groups(fitted, groups, users)
         n = len(members)
     aside = place.parent / f".{place.name}.{secrets.token_hex(4)}.spark"
-    try:
+    advice = "Choose a folder that the driver and all executors can write to."
+    with as_input_error(place, "cannot be written", advice):
         aside.mkdir(parents=True)
-    except OSError as error:
-        raise InputError(
-            f"{place}: cannot be written ({error.strerror}). Choose a folder that the driver and "
-            "all executors can write to."
-        ) from error
     try:
         task = _Recommend(
             str(folder),
