@@ -10,6 +10,7 @@ from surerec.measures.learned._examples import (
     Examples,
     Sampling,
     TrainingHorizon,
+    _history_lengths,
 )
 from surerec.measures.learned._features import EXTRAS, describe_features
 from surerec.measures.learned._training import (
@@ -114,3 +115,13 @@ def test_of_many_users_a_smaller_share_validates():
     ]
     assert n_validation[0] == pytest.approx(20_000, rel=0.05)
     assert n_validation[1] == pytest.approx(MOST_VALIDATION_USERS, rel=0.2)
+
+
+@pytest.mark.parametrize(("horizon", "n_splits"), [(0.4, 2.0), (1, 1.25), (20, 2.0)])
+def test_few_histories_are_split_earlier_for_a_short_horizon(horizon, n_splits):
+    times, sampling = np.arange(30), Sampling(TrainingHorizon(horizon), 90, 0)
+    found = [_history_lengths(times, sampling, np.random.default_rng(k)) for k in range(2000)]
+    longest = sampling.target.longest_past(times)
+    assert {lengths[0] for lengths in found} == {longest}
+    assert np.mean([len(lengths) for lengths in found]) == pytest.approx(n_splits, abs=0.05)
+    assert {length for lengths in found for length in lengths[1:]} <= {*range(1, longest)}

@@ -46,7 +46,7 @@ _ROUNDING: Final = 1e-6  # of a product of 32-bit numbers on any machine
 class AlsSettings:
     """Settings of the factorisation and its training.
 
-    The defaults were chosen on half of the users of MovieLens 100K (docs/als.md).
+    The defaults were chosen on half of the users of MovieLens 100K.
 
     Examples
     --------
