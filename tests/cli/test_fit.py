@@ -51,11 +51,11 @@ def test_verbose_prints_each_stage(cli, log, monkeypatch):
     assert "\nScoring calibration users: 40 of 40 users" in said
 
 
-def test_fit_suggests_the_learned_measure_for_many_users(cli, log):
+def test_fit_suggests_the_choice_of_a_measure_for_many_users(cli, log):
     log(500, 10)
     err = cli("fit", "shop.csv", "model").err
-    assert "--recommender recall-learned" in err
-    assert "needs the extra surerec[learn]" in " ".join(err.split())
+    assert "--recommender recall-auto" in err
+    assert "needs the extras surerec[als,learn]" in " ".join(err.split())
 
 
 def test_commands_print_the_next_command(cli, log):

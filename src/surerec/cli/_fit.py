@@ -51,7 +51,7 @@ _ENGINE: Final = {
     "sequence": Option(str, "Integer column with the order of the rows, on Spark."),
     "task_memory": Option(str, "Memory for the counts of one Spark task; 256MB by default."),
 }
-_SMALLER = "recall-learned"
+_SMALLER = "recall-auto", "recall-learned"
 _NEEDED = round(1 / (1 - DEFAULT_CONFIDENCE)) - 1  # calibration users, to leave any item out
 _ENOUGH_TO_TRAIN = 500  # users; measured on MovieLens 100K with 943
 
@@ -208,10 +208,12 @@ def _show_saved(saved: dict[str, Recommender], skipped: dict[str, str], n_users:
             messages().print(f"    {plain(str(tried))}{kept}")
     for name, reason in skipped.items():
         messages().print(f"Skipped {name}: {plain(reason)}")
-    if DEFAULT_NAMES[0] in saved and _SMALLER not in saved and n_users >= _ENOUGH_TO_TRAIN:
+    is_basic = DEFAULT_NAMES[0] in saved and saved.keys().isdisjoint(_SMALLER)
+    if is_basic and n_users >= _ENOUGH_TO_TRAIN:
         messages().print(
-            f"Try --recommender {_SMALLER} for smaller sets (by a third to a half on MovieLens "
-            f"1M). Its training takes minutes and needs the extra {plain('surerec[learn]')}.",
+            f"Try --recommender {_SMALLER[0]} for smaller sets (by a third to a half on MovieLens "
+            "1M). It compares CM12, ALS and the learned measure, takes minutes and needs the "
+            f"extras {plain('surerec[als,learn]')}.",
             style="dim",
         )
 
