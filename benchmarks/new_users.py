@@ -8,6 +8,7 @@ writes every cell to ``<output>/new-users.csv`` and ``support.csv`` after each m
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -53,7 +54,7 @@ def _cell(value: Any) -> str:
 def main_table(found: dict[tuple[str, str], NewUserTest]) -> str:
     """Return observed miss, two standard errors and size at each ε, a row for each measure."""
     header = ["set", "measure", *(f"ε = {epsilon:g}" for epsilon in CHECKED_EPSILONS)]
-    header += ["sizes", "floor / unknown", "fails at"]
+    header += ["sizes", "P@10", "floor / unknown", "fails at"]
     rows = []
     for (name, measure), test in found.items():
         table = test.table()
@@ -66,9 +67,10 @@ def main_table(found: dict[tuple[str, str], NewUserTest]) -> str:
             pl.col("observed") > pl.col("epsilon") + _TOLERANCE + 2 * pl.col("standard_error")
         )
         sizes = " / ".join(_cell(size) for size in table["size"])
+        precision = _cell(table["precision_at_10"][0])
         floor = f"{table['floor'][0]:.3f} / {table['unknown'][0]:.3f}"
         fails = ", ".join(f"{epsilon:g}" for epsilon in beyond["epsilon"]) or "none"
-        rows.append([name, measure, *cells, sizes, floor, fails])
+        rows.append([name, measure, *cells, sizes, precision, floor, fails])
     return markdown(header, rows)
 
 
@@ -118,6 +120,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--users", type=int, default=2000, help="at most, on each side of a split")
     parser.add_argument("--guarantee", default="recall")
+    parser.add_argument("--horizon", type=json.loads, help="by default that of the guarantee")
     parser.add_argument("--threshold", choices=("score", "rank"), default="score")
     parser.add_argument("--random-state", type=int, default=0)
     parser.add_argument("--output", type=Path, default=Path("new-users"))
@@ -132,6 +135,7 @@ def main() -> None:
                 data,
                 measure,
                 guarantee=given.guarantee,
+                horizon=given.horizon,
                 threshold=given.threshold,
                 n_splits=given.splits,
                 max_users=given.users,

@@ -42,15 +42,17 @@ def test_what_is_observed_is_what_recommend_leaves_out(films, threshold):
         films, "CM12", threshold=threshold, significances=(0.2,), n_splits=1, random_state=3
     )
     model, _, users = fitted(films, 3, threshold=threshold)
-    losses, sizes = [], []
+    losses, sizes, hits = [], [], []
     for known, future in users:
         shown = model.recommend(history=known, confidence=0.8).items
         losses.append(1 - future.is_in(list(shown)).mean())
         sizes.append(len(shown))
+        hits.append(future.is_in(list(model.recommend(history=known, k=10).items)).sum())
     (row,) = found.splits.to_dicts()
     assert row["n_new"] == len(users)
     assert row["observed"] == pytest.approx(np.mean(losses))
     assert row["size"] == pytest.approx(np.mean(sizes))
+    assert row["precision_at_10"] == pytest.approx(np.mean(hits) / 10)
 
 
 def test_a_precision_is_measured_over_users_who_are_shown_anything(films):

@@ -45,6 +45,7 @@ MATERIAL: Final = 0.005
 _Z: Final = float(stats.norm.ppf(0.95))  # one-sided 95% limit
 _POWER: Final = float(stats.norm.ppf(0.95) + stats.norm.ppf(0.8))
 _DELTA: Final = 0.1  # probability that a guarantee of precision fails
+_BEST: Final = 10
 _CELLS: Final = 1 << 24  # candidates' shares in memory
 _BEGINS: Final = np.array([0, 1, 2, 3, 5, 10, 30])
 _BEYOND: Final = float(stats.norm.ppf(1 - 0.025 / len(OTHER_USERS)))
@@ -109,8 +110,9 @@ class NewUserTest:
         ``lower``, its one-sided 95% lower confidence limit; ``size``, the mean set size;
         ``served``, the share of users who are shown anything (below 1 for a precision only);
         ``floor``, the smallest ε that the model can guarantee; ``unknown``, the loss that no set of
-        known items avoids; ``reachable``, whether ε is at least the floor; ``n_calibration`` and
-        ``n_new`` users.
+        known items avoids; ``precision_at_10``, the share of the ten best items that new users
+        consume in the held-out part; ``reachable``, whether ε is at least the floor;
+        ``n_calibration`` and ``n_new`` users.
     support : polars.DataFrame or None
         Miss rates at ε = 0.1 of calibration users and new users, by the number of other users of
         the fit who consumed the item; see :func:`surerec.evaluation.miss_by_support`.
@@ -139,7 +141,7 @@ class NewUserTest:
             pl.col("observed", "calibration", "size", "served").filter(counted).mean(),
             pl.when(n_counted > 0).then(error).alias("standard_error"),
             pl.when(n_counted > 0).then(floors[0]).otherwise(floors[1]).alias("floor"),
-            pl.col("unknown").mean(),
+            pl.col("unknown", "precision_at_10").mean(),
             n_counted.alias("n_splits"),
             pl.col("n_calibration", "n_new").min(),
         )
@@ -313,6 +315,7 @@ def _query_new_users(
     monotone = "recall" if guarantee.tested else guarantee
     curves = [risk_curve(part, "rank", monotone) for part in parts]
     unknown = np.concatenate([losses_at(each, np.inf) for each in curves])
+    precision = np.concatenate([part.ranks <= _BEST for part in parts]).sum() / (_BEST * n_new)
     rows = []
     for epsilon, losses, sizes, is_reached in zip(
         significances, all_losses, all_sizes, reachable, strict=True
@@ -337,6 +340,7 @@ def _query_new_users(
                 "served": float(shown.mean()),
                 "floor": floor,
                 "unknown": float(unknown.mean()),
+                "precision_at_10": float(precision),
                 "reachable": bool(is_reached),
                 "n_calibration": n_calibration,
                 "n_new": n_new,
