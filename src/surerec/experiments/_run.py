@@ -17,7 +17,6 @@ from surerec.precedence import count_precedence
 from surerec.reports import require_plots
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from surerec.experiments._settings import DataSource, StudySettings
@@ -80,7 +79,10 @@ def _dataset_tables(
     tables |= {"metrics": found.metrics(), "validity": found.validity()}
     if settings.timed_users:
         path = parts / "times.parquet"
-        tables["times"] = _kept(path, lambda: times_table(name, statistics, settings))
+        if not path.exists():
+            write_table(times_table(name, statistics, settings), path)
+        with as_input_error(path, "not a readable table", "replace the run with --overwrite"):
+            tables["times"] = pl.read_parquet(path, glob=False)
     return tables
 
 
@@ -96,13 +98,3 @@ def _about(name: str, interactions: Interactions) -> pl.DataFrame:
     }
     types = {"origin": pl.String, **dict.fromkeys([f"paper_{kind}" for kind in counts], pl.Int64)}
     return pl.DataFrame([row], schema_overrides=types)
-
-
-def _kept(path: Path, make: Callable[[], pl.DataFrame]) -> pl.DataFrame:
-    """Return the table of an interrupted run, or compute and store it."""
-    if path.exists():
-        with as_input_error(path, "not a readable table", "replace the run with --overwrite"):
-            return pl.read_parquet(path, glob=False)
-    table = make()
-    write_table(table, path)
-    return table
