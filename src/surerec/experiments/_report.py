@@ -88,8 +88,9 @@ def _write(path: Path, content: bytes) -> None:
 
 def report_blocks(results: Results, ranks: pl.DataFrame, settings: StudySettings) -> list[Block]:
     """Return the blocks of the report."""
-    titles = study.titles_of(results.datasets)
-    blocks = [
+    titles, files = study.titles_of(results.datasets), _TEXTS["files"].items()
+    there = [f"{name}: {words}" for name, words in files if getattr(results, name, 0) is not None]
+    return [
         *_introduction(results, ranks, titles),
         Heading("Data"),
         _data(results.datasets),
@@ -101,18 +102,10 @@ def report_blocks(results: Results, ranks: pl.DataFrame, settings: StudySettings
         *_levels("validity", results.validity, titles, _error),
         *_levels("efficiency", results.validity, titles, _INCLUDED.format_map),
         *([] if results.times is None else _times(results.times, titles)),
-    ]
-    files = _TEXTS["files"].items()
-    return [
-        *blocks,
         Heading("Settings"),
         _settings(settings),
         Paragraph("All numbers are in these files, as CSV and Parquet:"),
-        Bullets(
-            tuple(
-                f"{name}: {words}" for name, words in files if getattr(results, name, 0) is not None
-            )
-        ),
+        Bullets(tuple(there)),
     ]
 
 
