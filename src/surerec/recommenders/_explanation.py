@@ -130,12 +130,8 @@ class Explanation:
 
     def __str__(self) -> str:
         counts = "; ".join(self.sentences(3)) or _NO_COUNTS
-        lines = [f"{self.title}: {counts}."]
-        if self.contributions:
-            lines.append(self.strongest)
-        if self.learned:
-            lines.append(self.learned)
-        return "\n".join([*lines, self.entry] if self.entry else lines)
+        lines = (f"{self.title}: {counts}.", self.strongest, self.learned, self.entry)
+        return "\n".join(filter(None, lines))
 
     def _repr_html_(self) -> str:
         """Return the HTML that notebooks show."""
