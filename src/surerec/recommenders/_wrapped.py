@@ -190,9 +190,7 @@ class WrappedRecommender(Recommender):
     def _fit_copy(
         self, measure: WrappedMeasure, served: Interactions, fitted: Interactions
     ) -> tuple[PrecedenceStatistics, WrappedScorer]:
-        items = None
-        if self.items is not None:
-            items = ids_of(self.items, None, "item", measure.name)
+        items = None if self.items is None else ids_of(self.items, None, "item", measure.name)
         known = on_catalogue(served, fitted, items)
         profiles = on_catalogue(fitted, fitted, items).interactions
         return known, measure.scorer(profiles, known.interactions)
@@ -427,14 +425,9 @@ class WrappedRecommender(Recommender):
 
     def _stored_params(self) -> dict[str, Any]:
         adapter = self._wrapped_scorer().adapter
-        return {
-            **super()._stored_params(),
-            "model": {adapter.stored: adapter.name}
-            if adapter.stored
-            else {OWN: self._measure().name},
-            "items": None,  # the statistics have them
-            "users": None,
-        }
+        model = {adapter.stored: adapter.name} if adapter.stored else {OWN: self._measure().name}
+        # The statistics have the ids of items and users.
+        return {**super()._stored_params(), "model": model, "items": None, "users": None}
 
     def _group_model(self, calibration: Calibration) -> CalibratedGroups:
         sample = partial(_kept_sample, self._sample)
