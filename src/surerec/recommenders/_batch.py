@@ -194,13 +194,8 @@ def _rows_of_interactions(given: Interactions, items: IdMap) -> _Rows:
     owners = np.repeat(np.arange(given.n_users), np.diff(given.offsets))
     # Times within the first day of 1970 are positions in a profile: the data had no times.
     times = given.times if given.times.max(initial=0) >= DAY else None
-    return (
-        given.users.ids,
-        owners,
-        codes,
-        times,
-        given.items.ids.gather(given.item_codes[codes < 0]),
-    )
+    unseen = given.items.ids.gather(given.item_codes[codes < 0])
+    return given.users.ids, owners, codes, times, unseen
 
 
 def _rows_of_mapping(source: Mapping[Any, Any], items: IdMap) -> _Rows:
