@@ -55,10 +55,6 @@ class LearnedThreshold:
         of, some = self.probabilities, self._choosing
         return ItemCurve(of.bins, of.counts[some], of.hits[some], of.n_known[some])
 
-    def swayed(self, place: int) -> bool:
-        """Return whether a calibration user's own outcomes decided the bins."""
-        return bool(self.probabilities.swayed[place])
-
     def entries(
         self, ranking: Ranking, n_known: int, place: int | None = None
     ) -> NDArray[np.float64]:

@@ -192,24 +192,18 @@ class PrecisionCalibration(UserCalibration):
         """Return the bin of each candidate; without a precision, only the ranking."""
         query = query.known_to(statistics)
         fields, _ = self._assessed(scorer, statistics, query, candidates)
-        place = self.users.place_of(query.user)
-        if (
-            not fields["gap"]
-            and place is not None
-            and self.probabilities
-            and self.probabilities.swayed[place]
-        ):
-            fields["gap"] = SWAYED
+        place, of = self.users.place_of(query.user), self.probabilities
+        swayed = of is not None and place is not None and of.swayed[place]
+        fields["gap"] = fields["gap"] or (SWAYED if swayed else "")
         if self.precision is None:
             return Assessment(**fields)
         served, n_known = self._lists[self._segments.of(query)], len(query.history)
-        assert self.probabilities is not None  # noqa: S101  # _lists requires it
+        assert of is not None  # noqa: S101  # _lists requires it
+        bins = of.bins_of(fields["ranking"], n_known, statistics.n_items)
         return PrecisionAssessment(
             **fields,
             n_calibration=len(self.users) - (place is not None),
-            bins=self.probabilities.bins_of(fields["ranking"], n_known, statistics.n_items)[
-                candidates
-            ],
+            bins=bins[candidates],
             served=served,
             precision=self.precision,
             own=served.place(place),

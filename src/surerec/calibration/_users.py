@@ -140,9 +140,8 @@ class UserCalibration(Calibration):
     def state(self) -> State:
         """Return the calibration users, probabilities, segments and item list."""
         found = self.users.state()
-        for prefix, each in zip(
-            _PREFIXES, (self.probabilities, self.segmentation, self.listed), strict=True
-        ):
+        parts = self.probabilities, self.segmentation, self.listed
+        for prefix, each in zip(_PREFIXES, parts, strict=True):
             found |= State() if each is None else each.state().under(prefix)
         return found
 
@@ -493,10 +492,8 @@ class UserCalibration(Calibration):
             np.array([mass[place] for (_, mass), place in zip(of_best, at, strict=True)]),
         )
         places = self.users.places_of(queries)
-        probabilities = self.probabilities
-        ranks = (
-            self.users.first_ranks[:, None] if probabilities is None else probabilities.hit_ranks
-        )
+        given = self.probabilities
+        ranks = self.users.first_ranks[:, None] if given is None else given.hit_ranks
         found = list_hits(self.users, ranks, at + 1, features, places, self._hit_weights)
         for part in found:
             part[:, n == 0] = np.nan
@@ -553,11 +550,11 @@ class UserCalibration(Calibration):
 
     def gap(self, scorer: Scorer, query: Query) -> str:
         """Return why the guarantee does not cover a user; empty if it does."""
-        place = self.users.place_of(query.user)
+        place, learned = self.users.place_of(query.user), self._learned
         gap = self.coverage.gap(scorer, query, place)
         if gap:
             return gap
-        if place is not None and self._learned is not None and self._learned.swayed(place):
+        if place is not None and learned is not None and learned.probabilities.swayed[place]:
             return SWAYED
         if len(query.history) < self.min_history:
             return (
