@@ -49,7 +49,6 @@ class GrowingIds(IdMap):
         self._more: list[Any] = []
         self._removed: set[int] = set()
         self._all = base.ids
-        self._float_texts = None
         self._found: dict[str, int] = {}  # codes in the base of earlier lookups of texts
 
     @property

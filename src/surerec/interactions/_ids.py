@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -56,9 +56,7 @@ def encode(values: pl.Series) -> tuple[pl.Series, NDArray[np.uint32]]:
     if values.dtype == pl.Int32:
         values = values.cast(pl.Int64)
     distinct = values.unique(maintain_order=True)
-    table = pl.DataFrame({"id": distinct}).with_columns(
-        code=pl.Series(np.arange(len(distinct), dtype=np.uint32))
-    )
+    table = pl.DataFrame({"id": distinct, "code": np.arange(len(distinct), dtype=np.uint32)})
     coded = pl.DataFrame({"id": values}).join(table, on="id", how="left", maintain_order="left")
     return distinct, coded["code"].to_numpy()
 
@@ -144,7 +142,6 @@ class IdMap:
         self._length = len(ids)  # cached: polars is slow, and a request needs it ten times
         self._order: NDArray[np.uint32] | None = None
         self._sorted: pl.Series | NDArray[Any] | None = None
-        self._float_texts: bool | None = None
 
     def __len__(self) -> int:
         return self._length
@@ -298,13 +295,10 @@ class IdMap:
         lowest, highest = (0, 2**64) if self.ids.dtype == pl.UInt64 else (-(2**63), 2**63)
         return number if str(number) == str(value).strip() and lowest <= number < highest else None
 
-    @property
+    @cached_property
     def _has_float_texts(self) -> bool:
         """Whether ids are texts such as "12346.0", which pandas writes."""
-        if self._float_texts is None:
-            is_text = self.ids.dtype == pl.String
-            self._float_texts = is_text and bool(self.ids.str.ends_with(".0").any())
-        return self._float_texts
+        return self.ids.dtype == pl.String and bool(self.ids.str.ends_with(".0").any())
 
 
 def _as_text(value: Any) -> str:
