@@ -132,14 +132,9 @@ def status(
         write_json(dict(vars(found)) | ({} if users is None else {"heaviest_users": users}))
         return
     share = "{:.4f}" if found.n_evaluated else "–"
+    forms = ("{:g}", share, "± {:.2g}", share)
     columns = (found.nominal, found.observed_by_user_day, found.within, found.observed)
-    rows = [
-        [
-            form.format(value)
-            for form, value in zip(("{:g}", share, "± {:.2g}", share), row, strict=True)
-        ]
-        for row in zip(*columns, strict=True)
-    ]
+    rows = [map(str.format, forms, row) for row in zip(*columns, strict=True)]
     console = stdout()
     headings = ("Nominal", "Observed by user-days", "Within", "Observed by events")
     console.print(table(headings, rows))
