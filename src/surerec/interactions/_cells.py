@@ -69,12 +69,10 @@ def read_ids(cells: pl.Series, where: str) -> pl.Series:
         return numbers if numbers.null_count() == cells.null_count() and _is_plain(cells) else cells
     if dtype == pl.UInt64 and (cells.max() or 0) >= 2**63:  # type: ignore[operator]
         return cells
-    if dtype.is_integer():  # 32 bits stay: half the memory while ids are encoded
+    if dtype.is_integer() or dtype == pl.Null:  # 32 bits stay: half the memory while encoding
         return cells if dtype == pl.Int32 else cells.cast(pl.Int64)
     if dtype.is_float():
         return _whole(cells.fill_nan(None), where)
-    if dtype == pl.Null:
-        return cells.cast(pl.Int64)
     raise InputError(f"{where}: ids must be integers or text, not {dtype}. Convert the column.")
 
 
