@@ -72,12 +72,8 @@ def read_frame(spark: SparkSession, data: str, columns: Sequence[str] | None = N
 
 
 def _is_parquet(data: str) -> bool:
-    if data.rstrip("/").endswith((".parquet", ".pq")):
-        return True
-    path = Path(data)
-    if path.is_dir():
-        return any(path.glob("*.parquet"))
-    return False
+    path, is_named = Path(data), data.rstrip("/").endswith((".parquet", ".pq"))
+    return is_named or (path.is_dir() and any(path.glob("*.parquet")))
 
 
 _NOT_FOUND: Final = (
