@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import numpy as np
 
+from surerec._arguments import is_number
 from surerec._memory import available_memory
 from surerec._threads import run_blocks
 from surerec._words import DAY, shown
@@ -132,9 +133,7 @@ def _time_of(value: Any, now: datetime, where: str) -> int:
             moment = now
         elif isinstance(value, str):
             moment = datetime.fromisoformat(value)
-        elif isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(
-            value, bool
-        ):
+        elif is_number(value):
             moment = _EPOCH + timedelta(microseconds=round(float(value) * 1_000_000))
     except (ValueError, OverflowError):
         moment = None
