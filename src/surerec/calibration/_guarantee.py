@@ -220,7 +220,8 @@ class GuaranteeKind(ABC):
         users : str
             Who is covered.
         """
-        return self.claim.format(percent=100 * (1 - significance), future=future, users=users)
+        percent = 100 * (1 - significance)
+        return in_singular(self.claim.format(percent=percent, future=future, users=users))
 
     def title(self, future: str) -> str:
         """Return the label in audit reports, such as "recall"."""
@@ -280,6 +281,8 @@ class Hit(GuaranteeKind):
     --------
     >>> Hit().sentence(0.1, "the next 5 items", "users")
     'With probability at least 90% over users, the set contains at least one of the next 5 items'
+    >>> Hit().sentence(0.1, "the next item new to the user", "users")
+    'With probability at least 90% over users, the set contains the next item new to the user'
     >>> Hit().unknown(0.12, "unknown to the model")
     'for 12.0% of calibration users, everything they consumed next was unknown to the model'
     """
@@ -327,6 +330,18 @@ GUARANTEE_KINDS: dict[str, GuaranteeKind] = {
     guarantee.name: guarantee for guarantee in (Recall(), Hit(), Precision())
 }
 """All kinds of guarantees by name. A new row makes a kind available on every surface."""
+
+
+def in_singular(text: str) -> str:
+    """Return a text without words that are for several next items, if it is about one.
+
+    Examples
+    --------
+    >>> in_singular("the item is among the next item new to the user")
+    'the item is the next item new to the user'
+    """
+    one = "the next item "
+    return text.replace(f"at least one of {one}", one).replace(f"among {one}", one)
 
 
 def find_guarantee(guarantee: str | GuaranteeKind) -> GuaranteeKind:

@@ -17,7 +17,7 @@ from surerec.calibration._calibration_users import (
     NamedItems,
     UserSegments,
 )
-from surerec.calibration._guarantee import Guarantee, level_of
+from surerec.calibration._guarantee import Guarantee, in_singular, level_of
 from surerec.calibration._held_out import Cases
 from surerec.calibration._learned import LearnedThreshold, unit_of
 from surerec.calibration._probabilities import FEWEST_USERS, ItemProbabilities
@@ -392,8 +392,9 @@ class UserCalibration(Calibration):
         is_in_it = place is not None and not probabilities.chooses[place]
         begin, end = map(day_of, self.period)
         also = f", and if {self.coverage.assumes}" if self.coverage.assumes else ""
+        claim = in_singular(f"The probability that the item is among {self._future}")
         return some, (
-            f"The probability that the item is among {self._future}, over {self._covered()}. "
+            f"{claim}, over {self._covered()}. "
             f"Measured, not proven, on {probabilities.curve.n_users - is_in_it:,} calibration "
             f"users ({begin} to {end}){also}: about that share of items with such a rank, score "
             "and history length was consumed. The interval is a 95% confidence interval of that "
@@ -523,7 +524,7 @@ class UserCalibration(Calibration):
             n_others -= len(self.users) // 10  # the fold of the user
         best = "the best item" if n_items == 1 else f"at least one of the {n_items} best items"
         users = f"{self._covered()} with this probability"
-        claim = f"For that share of {users}, {best} is among {self._future}"
+        claim = in_singular(f"For that share of {users}, {best} is among {self._future}")
         return str(self._stated(n_others, kind="hit", claim=claim, covers=users))
 
     def beyond(self, significance: float, assessment: Assessment) -> str:
