@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import polars as pl
-    from numpy.typing import NDArray
 
     from surerec.calibration import Cases, ThresholdUnit
     from surerec.interactions import IdMap
@@ -46,18 +45,15 @@ class Tried(NamedTuple):
 
     measure: str
     mean_size: float | None = None
-    sizes: list[float] | None = None
+    sizes: dict[float, float] | None = None
     seconds: float | None = None
     note: str = ""
 
     def __str__(self) -> str:
         if self.sizes is None:
             return f"{self.measure}: {self.note}"
-        sizes = ", ".join(f"{size:,.0f}" for size in self.sizes)
-        return (
-            f"{self.measure}: mean set size {self.mean_size:,.0f} ({sizes}), "
-            f"{in_seconds(self.seconds or 0.0)}"
-        )
+        sizes = ", ".join(f"{size:,.0f} at {level:.0%}" for level, size in self.sizes.items())
+        return f"{self.measure}: mean set size {sizes}; tried in {in_seconds(self.seconds or 0.0)}"
 
 
 class MeasureChoice(NamedTuple):
@@ -134,8 +130,8 @@ def choose_measure(
                 try:
                     scorers[name] = fit_scorer(named(name), some)
                     sizes = _sizes(scorers[name], some, choosing, settings, is_sample=is_sample)
-                    mean_size = float(np.exp(np.log(sizes).mean()))
-                    row = Tried(name, mean_size, sizes.tolist(), _clock() - started)
+                    mean_size = float(np.exp(np.log([*sizes.values()]).mean()))
+                    row = Tried(name, mean_size, sizes, _clock() - started)
                 except TooFewUsersError as error:
                     row = Tried(name, note=f"not tried. {error}")
             LOGGER.info(str(row))
@@ -173,20 +169,23 @@ def _sizes(
     settings: UserLevel,
     *,
     is_sample: bool,
-) -> NDArray[np.float64]:
-    """Return the mean set sizes of the choosing users, at equal risk for every measure.
+) -> dict[float, float]:
+    """Return the choosing users' mean set size by confidence, at equal risk for every measure.
 
     In a sample of users, many items have no other consumers. They are neither candidates nor
     expected of a set.
     """
-    kind, levels = find_guarantee(settings.guarantee), list(COMPARED)
+    kind, levels = find_guarantee(settings.guarantee), [level_of(each) for each in COMPARED]
     if kind.tested:  # a better ranking needs fewer items for the same recall, in its upper part
-        kind, levels = find_guarantee("recall"), [level_of(each) for each in COMPARED]
+        kind, levels = find_guarantee("recall"), list(COMPARED)
     unit: ThresholdUnit = "score" if settings.threshold == "score" else "rank"
     allowed = np.flatnonzero(some.support > 1) if is_sample else None
     doing, keep = "Scoring the users who choose", unit == "score"
     found = observe(scorer, some, choosing, keep_candidates=keep, allowed=allowed, doing=doing)
     curve = kind.curve(found.entries(unit), found.owners, len(found))
     whole = float(found.n_candidates.mean())
-    sizes = found.mean_sizes(curve, unit, levels)
-    return np.maximum([whole if size is None else size for size in sizes], 1.0)
+    sizes = found.mean_sizes(curve, unit, [level_of(each) for each in levels])
+    return {
+        level: max(whole if size is None else size, 1.0)
+        for level, size in zip(levels, sizes, strict=True)
+    }

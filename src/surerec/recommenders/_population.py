@@ -351,8 +351,8 @@ class PopulationConformal(Recommender):
         """The measures that "auto" tried; empty if the measure was given or the model loaded.
 
         Each has ``measure``, ``mean_size``, ``sizes``, ``seconds``, and a ``note`` that says why it
-        was not tried. ``sizes`` are mean set sizes at confidence 0.9, 0.8, 0.7 and 0.5; for a
-        precision, at recall 0.1, 0.2, 0.3 and 0.5. Their geometric mean ``mean_size`` decides.
+        was not tried. ``sizes`` has the mean set sizes by confidence, 0.9 to 0.5; for a precision,
+        by recall, 0.1 to 0.5. Their geometric mean ``mean_size`` decides.
         """
         return () if self._choice is None else self._choice.tried
 
