@@ -8,6 +8,7 @@ import pytest
 import surerec as sr
 from surerec.calibration import profile_cases
 from surerec.errors import InputError
+from surerec.recommenders import _choice
 from tests.served import served_cases
 
 HARDLY = 1e-9  # seconds, after which only CM12 has been tried
@@ -88,7 +89,8 @@ def test_choosing_users_calibrate_neither_users_nor_lists_nor_groups(films, tmp_
         assert np.isin(members, each.calibration_.users).all()
 
 
-def test_many_users_are_sampled_to_choose_and_all_are_fitted():
+def test_many_users_are_sampled_to_choose_and_all_are_fitted(monkeypatch):
+    monkeypatch.setattr(_choice, "_FITTED", (2000, 200_000))
     films = sr.datasets.synthetic(n_users=2500, n_items=200, n_rows=210_000, random_state=1)
     counts, seen = sr.count_precedence(films), []
     for measure, seconds in (("auto", HARDLY), ("CM12", None)):

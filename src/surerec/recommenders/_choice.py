@@ -33,8 +33,8 @@ CANDIDATES: Final = {"CM12": "", "als": "implicit", "learned": "lightgbm"}
 """The measures that are tried, the fastest first, and the library that trains each."""
 _FEWEST: Final = 8  # users with held-out items, of whom a quarter choose
 _MOST_CHOOSING: Final = 500
-_FITTED: Final = 2000, 200_000
-"""Users and interactions of a fit that is only tried, the larger of both; rare items need rows."""
+_FITTED: Final = 10_000, 2_000_000
+"""Users and interactions of a fit that is only tried, the larger of both; smaller fits are kept."""
 _MOST_SHARES: Final = 2**25  # of the choosing users' candidates, which are held in memory
 _EQUAL: Final = 1.01  # times the smallest sets, up to which a faster measure is kept
 _SCHEMAS: Final = {"users": ArraySchema("int64", (None,), low=0, below="n_users")}
