@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
@@ -339,9 +340,12 @@ def in_singular(text: str) -> str:
     --------
     >>> in_singular("the item is among the next item new to the user")
     'the item is the next item new to the user'
+    >>> in_singular("it contains at least one of the next item")
+    'it contains the next item'
+    >>> in_singular("it contains at least one of the items of a list among the next item")
+    'it contains at least one of the items of a list among the next item'
     """
-    one = "the next item "
-    return text.replace(f"at least one of {one}", one).replace(f"among {one}", one)
+    return re.sub(r"(at least one of|(?<=\bis )among) (?=the next item\b)", "", text)
 
 
 def find_guarantee(guarantee: str | GuaranteeKind) -> GuaranteeKind:
