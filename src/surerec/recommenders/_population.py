@@ -114,8 +114,9 @@ class PopulationConformal(Recommender):
     Notes
     -----
     With ``measure="auto"``, a quarter of the users, at most 500, choose. The measures are tried on
-    2,000 users, or more with short histories (200,000 interactions). Each choosing user is left out
-    of their own scores. Sets within 1% of the smallest count as equal; the faster measure is kept.
+    all users; of larger data on 10,000, or more with short histories (2 million interactions). Each
+    choosing user is left out of their own scores. Sets within 1% of the smallest count as equal;
+    the faster measure is kept.
 
     Choosing users do not calibrate, so no outcome that sets a threshold was compared. Interactions
     of calibration users only trained the tried measures, as they train the kept one. The guarantee
